@@ -1,14 +1,15 @@
-# Every target is a few lines that you could type yourself; each first installs the Debian packages
-# it lacks (as root, or with sudo). Only Swift 6.3 and make must already be installed.
+# Every target is a few lines that you could type yourself; each first installs any missing Debian
+# packages (as root, or with sudo). Only Swift 6.3 and make must already be installed.
 
 # Libraries that the package links, and the tool that finds them.
 CORE = libpcap-dev libsrtp2-dev libopus-dev libvpx-dev libsqlite3-dev libssl-dev libxxhash-dev \
 	libedit-dev zlib1g-dev libzstd-dev libyuv-dev libcharls-dev libspeexdsp-dev libopenh264-dev \
 	libdav1d-dev pkg-config
-# Programs that the tests run: another date for a replay, plain SQL on a take, a debugger at a step,
-# and another reader of captures.
+# Programs that the tests run: to replay on another date, to query takes with plain SQL, to debug at
+# a step, and to read captures with another tool.
 TESTING = faketime sqlite3 python3 curl openssl gdb tshark
-# For calls with real peers: the peers, Python's virtual environments, network namespaces.
+# Packages for calls with real peers: the peers themselves, virtual environments for Python, and
+# network namespaces.
 GSTREAMER = gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad \
 	gstreamer1.0-nice python3-gst-1.0 gir1.2-gst-plugins-base-1.0 gir1.2-gst-plugins-bad-1.0
 PEERS = chromium firefox-esr janus janus-demos coturn $(GSTREAMER) \
@@ -20,7 +21,8 @@ TAKE ?= .build/demo.take
 # Further arguments for the harness: make interop INTEROP='--peers aiortc --seconds 10 --keep calls'
 INTEROP ?=
 
-# The modules of a take's page, and of the page with which browsers call.
+# The projects whose types `make lint` checks: a take's page, the page for calls from browsers, and
+# the script that records pages.
 PAGES = Sources/Take/Page/Document/jsconfig.json Sources/Live/Signaling/CallPage/jsconfig.json \
 	Sources/Live/PageRecording/Script/jsconfig.json
 
@@ -31,36 +33,36 @@ DEMO = .build/debug/retake
 # Debug builds here are quick to build and to test, as the end of Package.swift explains. All except
 # the demo use the same settings, so that one target can reuse another's build.
 export RETAKE_QUICK_TESTS = 1
-# Whole modules are compiled at once, so that a module's imports are read once and not for each
-# batch of files; with threads, because there would be only one object file otherwise. The interface
-# for importers is emitted along the way, not by a second compiler that reads the module again.
-# SwiftPM requests batches in debug builds; unless that is disabled, the compiler warns at each
-# module that it makes no batches.
-# LLVM's verifier takes a twentieth of the compile time, and lld is the faster linker.
+# Each module is compiled as a whole, so that its imports are read once and not for each batch of
+# files. Two threads let the compiler write several object files instead of one. The same compiler
+# process also emits the module's interface, so that no second process reads the module again.
+# SwiftPM requests batches in debug builds; unless that is disabled, the compiler warns for each
+# module that it makes no batches. LLVM's verifier takes a twentieth of the compile time, and lld is
+# the faster linker.
 COMPILING = -whole-module-optimization -disable-batch-mode -num-threads 2 \
 	-no-emit-module-separately-wmo -Xfrontend -disable-llvm-verify -use-ld=lld
 # Without an editor index, in which SwiftPM would look for tests: Tests/Runner runs them instead.
 BUILD = swift build --disable-index-store $(addprefix -Xswiftc ,$(COMPILING))
 TESTS = $(BUILD) --build-tests
-# `swift test` would run the same after planning a build again, and would wait for any other SwiftPM
-# process. No test reads where an error was thrown, and recording that takes long.
+# `swift test` would run the same tests, but would first plan the build again and wait for any other
+# SwiftPM process. No test reads where an error was thrown, and recording that is slow.
 RUN = env SWT_SWIFT_ERROR_BACKTRACING_ENABLED=0 \
 	.build/debug/retakePackageTests.xctest --testing-library swift-testing
 
-# The folder for `make install`; DESTDIR precedes it while a package is built.
+# The folder that `make install` installs into, below DESTDIR if that is set.
 PREFIX ?= /usr/local
 DESTDIR ?=
 # The package that `make deb` builds.
 DEB ?= .build/retake.deb
-# The Swift runtime is linked in, so that programs run on machines without Swift, and start faster.
-# Nothing is loaded into them that would look up their symbols, which would add 4 MB.
+# The Swift runtime is linked in, so that programs run on machines without Swift and start faster.
+# No program loads libraries that look up its symbols, so these are not exported: that saves 4 MB.
 RELEASE = swift build -c release --static-swift-stdlib -Xlinker --no-export-dynamic
 
 .PHONY: install deb docs demo one test page-test test-main test-sockets test-long fuzz altered findings hostile sweep sample changes rows redactions determinism lint interop views test-python fleet captures bench bench-folder soak release size deps deps-test deps-python deps-lint deps-interop
 
-# Two complete stacks call each other over loopback; the take is replayed and inspected. Nothing is
-# optimised, because a call of three seconds does not need it and the build takes half the time; if
-# the tests are already built, their build is used.
+# Records a call between two complete stacks over loopback, and replays and inspects the take.
+# Nothing is optimised, because a call of three seconds does not need it and the build takes half
+# the time. If the tests are already built, their build is used.
 demo: deps
 	RETAKE_QUICK_TESTS=$(if $(wildcard .build/debug/*.xctest),1,demo) $(BUILD) --product retake
 	rm -f $(TAKE) $(TAKE)-wal $(TAKE)-shm
@@ -69,19 +71,19 @@ demo: deps
 	$(DEMO) info $(TAKE)
 
 # Tests that use sockets need the processors promptly but leave them mostly idle, so they run after
-# all tests that compute; a long computation runs beside both at low priority. The tests of how a
-# process ends run along with it: if other tests in their process started processes as well, the
-# thread that waits for theirs would never rest.
+# all tests that compute. LONG runs beside them at low priority: a long computation, and the tests
+# of how a process ends. These are kept apart from other tests that start processes, because the
+# thread that waits for their processes would otherwise never rest.
 CALLS = |^RetakeTestingTests\.(OwnCodec|SendingTracks|CapturingVideo|Rooms)Tests
 SOCKETS = ^(SignalingTests|RelayingTests|LiveTests|ReenactmentTests|RetakeRTCTests|RoomClientTests|RetakeSoraTests|RetakeConnectLiveTests)\.|^CommandTests\.Live(Media|Connection)?Tests/$(CALLS)
 LONG = ^ReplayTests\.MutationTests|ExitTests/
 
-# The unit and property tests, with every captured session as a regression test.
+# Runs the unit and property tests, with every captured session as a regression test.
 test: deps deps-test page-test
 	$(TESTS)
 	$(MAKE) --jobs=2 --output-sync=line test-sockets test-long
 
-# Tests of the page's calculations, in seconds and without a browser.
+# Tests the page's calculations in a few seconds, without a browser.
 page-test:
 	@if command -v node >/dev/null; then node --test --test-reporter=dot Tests/PageModules/*.test.js; \
 	else echo "page-test: what the page computes is not tested, because node is not there;" \
@@ -99,8 +101,8 @@ one: deps
 
 test-main:
 	$(RUN) --skip '$(SOCKETS)' --skip '$(LONG)'
-# Of these calls in real time only eight run at once: with all of them, slow processors keep no
-# call's time limits, and need half as long again.
+# Only eight of these tests, which make calls in real time, run at once. If all of them did, calls
+# on slow processors would exceed their time limits, and the tests would take half as long again.
 test-sockets: test-main
 	SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=8 $(RUN) --filter '$(SOCKETS)'
 test-long:
@@ -115,9 +117,9 @@ fuzz: deps deps-test
 	RETAKE_MUTATIONS_EACH=$(FUZZ) RETAKE_CHANGED_TAKES=$(CHANGED) \
 		$(RUN) --filter 'AnyBytesTests|^RoomTests\.DamageTests|^ReplayTests\.MutationTests'
 
-# Runs ALTERED altered takes (bits, values, types, counters, schema, JSON, also with the digests
-# recomputed) through every verb that reads takes, or only through VERBS=findings,summary; `make
-# test` runs a few.
+# Runs ALTERED altered takes through every verb that reads takes; VERBS=findings,summary selects
+# verbs. Alterations affect bits, values, types, counters, the schema or JSON, and some recompute
+# the digests. `make test` runs a few.
 ALTERED ?= 10000
 ALTERED_FROM ?= 0
 VERBS ?=
@@ -128,9 +130,10 @@ altered: deps
 		Captures/virtual-heavy-loss.take Captures/chromium-peer-offers.take \
 		Captures/observed-aiortc.take Captures/observed-clear-h264.take Captures/janus-room.take
 
-# Checks whether the first finding names the fault in calls with one known fault each and in calls
-# without a fault, drawn from SEED: two seconds per call in virtual time, and REAL calls with a fault
-# and as many without between browsers and other stacks, half a minute each.
+# Checks whether the first finding names the fault in calls with one known fault each, and whether
+# calls without a fault have no finding. SEED selects the calls. Calls in virtual time take two
+# seconds each. REAL calls with a fault, and as many without, run between browsers and other stacks;
+# these take half a minute each.
 SEED ?= 1
 FAULTS ?= 40
 GOOD ?= 10
@@ -146,35 +149,37 @@ ifneq ($(REAL),0)
 		--calls $(REAL) --good
 endif
 
-# Sends hostile requests to record serve, to its rooms and to open, HOSTILE to each; a hundred of
-# them are part of `make test`.
+# Sends hostile requests to `record serve`, to its rooms and to `open`, HOSTILE to each; `make test`
+# sends a hundred.
 HOSTILE ?= 10000
 hostile: deps deps-test
 	$(BUILD) --product retake
 	$(PYTHON) Tests/Interop/hostile.py --retake .build/debug/retake --requests $(HOSTILE)
 
-# Tries every option of every verb with each invalid kind of value, after `make test` or its build.
+# Tries every option of every verb with each kind of invalid value.
 sweep: deps deps-test
 	$(TESTS)
 	RETAKE_SWEEP=whole $(RUN) --filter '^RetakeCommandTests\.SweepTests'
 
-# A user's package whose tests replay captures through the RetakeTesting product, built as such a
-# package would be; `make determinism` reuses its build.
+# Tests a sample of a user's package, whose tests replay captures through the RetakeTesting product.
+# It is built as users would build it; `make determinism` reuses the build.
 sample: deps deps-test
 	env -u RETAKE_QUICK_TESTS swift test --package-path Tests/Sample --scratch-path .build/plain
 
-# Fourteen deliberate one-line changes to the stack, each of which the captures must catch.
+# Makes fourteen one-line changes to the stack, one at a time; replaying the captures must detect
+# each.
 changes: deps deps-test
 	BUILD='$(BUILD)' $(PYTHON) Tests/Changes/run.py
 
-# Redacts every capture in each way (media, keys, addresses, names, messages, and all), and replays
-# each new take as it promises: two seconds per capture and way.
+# Redacts every capture in each way (media, keys, addresses, names, messages, and all), and checks
+# that each new take replays as `redact` reported. This takes two seconds per capture and way.
 redactions: deps
 	$(BUILD) --product retake
 	$(PYTHON) Tests/Redactions/run.py --retake .build/debug/retake
 
 # Breaks the behaviour behind rows of the client SDK table (sdk-table): each row's test must then
-# fail. ROWS=KA5,TW7 selects rows, ROWS=turn a twentieth, another with each commit.
+# fail. ROWS=KA5,TW7 selects rows; ROWS=turn selects a twentieth of them, a different one at each
+# commit.
 ROWS ?=
 rows: deps deps-test
 	BUILD='$(BUILD)' $(PYTHON) Tests/Changes/rows.py $(ROWS)
@@ -183,8 +188,8 @@ rows: deps deps-test
 docs: deps
 	.ci/docs
 
-# Replays every capture in twenty processes: debug and release, other hash seeds, dates, CPU
-# features. The debug build is separate, because nothing in it may be optimised.
+# Replays every capture in twenty processes that differ in build (debug or release), hash seed, date
+# and CPU features. The debug build is separate, because nothing in it may be optimised.
 determinism: release deps-test
 	env -u RETAKE_QUICK_TESTS swift build --scratch-path .build/plain --product retake
 	.ci/determinism
@@ -219,8 +224,8 @@ $(VIEWS)/ready: Tests/Views/requirements.txt
 	$(VIEWS)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
-# Tests the Python package against the executable: reading takes, publishing fleets, also to S3 and
-# PostgreSQL servers that the tests start, and running them again, also on Ray.
+# Tests the Python package with the executable: reading takes, publishing fleets, and running them
+# again. The tests also use Ray, and S3 and PostgreSQL servers that they start.
 FLEETS = .build/python-venv
 test-python: deps $(FLEETS)/ready
 	@test -x .build/debug/retake || $(BUILD) --product retake
@@ -232,9 +237,9 @@ $(FLEETS)/ready: Tests/Python/requirements.txt
 	$(FLEETS)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
-# Generates TAKES calls of a few seconds in virtual time over thirty days, unless they exist, and
-# then publishes, queries and verifies them in two processes and with Ray, and runs them under other
-# settings. Ten thousand take about half an hour on two cores, and 8 GB.
+# Generates TAKES calls of a few seconds in virtual time, dated over thirty days, unless they exist.
+# Then publishes, queries and verifies them in two processes and with Ray, and runs them again with
+# other settings. Ten thousand calls need about half an hour on two cores, and 8 GB.
 TAKES ?= 10000
 fleet: release $(FLEETS)/ready
 	$(RELEASE) --product findings
@@ -269,9 +274,9 @@ bench-folder: release
 	$(RETAKE)-bench folder --takes 1000 --seconds 1
 	$(RETAKE)-bench folder --takes 100 --seconds 60
 
-# Starts and ends calls at random for MINUTES, and checks what a recorder still holds afterwards;
-# also series of calls into one take and into a folder, a thousand calls at once, and requests that
-# never end.
+# Starts and ends calls at random for MINUTES, and checks which resources the recorder still holds
+# afterwards. Also makes series of calls into one take and into a folder, a thousand calls at once,
+# and requests that never end.
 MINUTES ?= 10
 soak: release
 	$(RELEASE) --product soak
@@ -285,7 +290,7 @@ soak: release
 release: deps
 	$(RELEASE) --product retake
 
-# Checks that what ships stays below 45 MB.
+# Checks that the executable without symbols is smaller than 45 MB.
 size: release
 	strip -o .build/retake-stripped $(RETAKE)
 	@bytes=$$(wc -c <.build/retake-stripped); echo "retake: $$bytes bytes without symbols"; \
@@ -308,7 +313,7 @@ deps-test:
 deps-python:
 	@.ci/packages python3
 
-# Without the type checker for the page's modules, everything else is still checked.
+# If the type checker for JavaScript cannot be installed, `make lint` still checks everything else.
 deps-lint: deps-python
 	@.ci/packages node-typescript || true
 

@@ -2,7 +2,7 @@
 import Foundation
 import PackageDescription
 
-/// Settings of every Swift target.
+/// Settings of all Swift targets except a few tests, which compile with an application's settings.
 ///
 /// - `Lifetimes`: `ByteReader` and other views over borrowed bytes state how long they may live, so
 ///   parsers read packets without copies and without unsafe pointers.
@@ -60,7 +60,7 @@ func products(_ containers: [String]) -> [Target.Dependency] {
   containers.map { .product(name: $0, package: "swift-collections") }
 }
 
-/// A system library, with the flags and the package that its headers need.
+/// A system library, with its name in pkg-config and the Debian package that contains its headers.
 func library(_ name: String, _ pkgConfig: String?, _ package: String) -> Target {
   .systemLibrary(
     name: name, path: "Sources/System/\(name)", pkgConfig: pkgConfig, providers: [.apt([package])])
@@ -91,7 +91,8 @@ let package = Package(
     // For applications written against the SDK of Sora or of Kakao i Connect Live.
     .library(name: "RetakeSora", targets: ["RetakeSora"]),
     .library(name: "RetakeConnectLive", targets: ["RetakeConnectLive"]),
-    // For other packages' tests: takes as regression tests, and a take in place of the network.
+    // For other packages' tests: replaying takes as regression tests, and using a take in place of
+    // the network.
     .library(name: "RetakeTesting", targets: ["RetakeTesting"]),
     // For developers: measurements.
     .executable(name: "retake-bench", targets: ["Benchmarks"]),
@@ -99,9 +100,9 @@ let package = Package(
   dependencies: [
     // The command line: parsing, help, completion.
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-    // TCP and HTTP for signaling, at the edge only; media has its own loop with kernel timestamps.
+    // TCP and HTTP, for signaling only; media has its own loop with kernel timestamps.
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
-    // Queues and heaps, which the core may hold as values; SwiftNIO depends on the same package.
+    // Queues and heaps that are value types; SwiftNIO depends on the same package.
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     // Not swift-log: nothing is logged. Events are recorded in the take, and errors are values.
   ],
@@ -146,7 +147,8 @@ let package = Package(
     module(
       "Stack/Media", ["Wire", "RTP", "COpus", "CVPX", "CYUV", "COpenH264", "CDav1d"],
       containers: ["DequeModule"]),
-    // The audio route on a machine, and the blocks between device and stack.
+    // Audio sessions: the machine's audio route, and the audio blocks between devices and the
+    // stack.
     module("Stack/AudioSession", ["Wire", "Media"]),
     module("Stack/Stats", ["Wire"]),
     module(
@@ -154,16 +156,16 @@ let package = Package(
       [
         "Wire", "Crypto", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media", "Stats",
       ]),
-    // Rooms at services, and their protocols: Janus, Sora, WHIP and WHEP, Retake's own.
+    // Rooms and their protocols: Janus, Sora, WHIP and WHEP, and Retake's own.
     module("Stack/Room", ["Wire", "Crypto", "SDP", "Stats", "Peer", "CZlib"]),
 
-    // Calls between others: packets from captures, keys from logs, and what both show.
+    // Calls between other endpoints, observed from captured packets and logged keys.
     module(
       "Observer", ["Wire", "Crypto", "ICE", "Secure", "RTP", "SDP"], containers: ["DequeModule"]),
 
-    // Take: recording the machines, replaying them, and querying recordings.
-    // Media files are outside the stack, even the pure parts of their formats: the stack receives
-    // captured blocks and frames as inputs, wherever they were read from.
+    // Take: recording the machines, replaying them, and querying recordings. Media files are
+    // outside of the stack, because the stack receives captured blocks and frames as inputs,
+    // wherever they were read from.
     module("Take/MediaFiles", ["Wire", "RTP", "Media", "CZlib"]),
     module(
       "Take/Tape",
@@ -189,21 +191,21 @@ let package = Package(
         "Wire", "CProcess", "SDP", "RTP", "Peer", "Media", "MediaFiles", "Stats", "Tape", "Queries",
         "Replay",
       ]),
-    // Takes exported to other tools' files.
+    // Exports takes to other tools' file formats.
     module(
       "Take/Export",
       [
         "Wire", "Crypto", "ICE", "RTP", "Peer", "Observer", "Media", "MediaFiles", "Tape", "Replay",
       ]),
 
-    // Packet captures as takes.
+    // Imports packet captures, and other tools' recordings and reports, as takes.
     module(
       "Take/Importing",
       [
         "Wire", "ICE", "Observer", "Peer", "Stats", "Tape", "Queries", "Replay", "CZlib", "CZstd",
       ], containers: ["DequeModule"]),
 
-    // The tests' virtual network.
+    // A virtual network, for tests and virtual calls.
     module(
       "Lab",
       [
@@ -221,7 +223,7 @@ let package = Package(
       ], containers: ["DequeModule", "HeapModule"]),
     module(
       "Live/Signaling", ["SDP", "Peer", "Room", "TLS", "CFiles"] + nio, exclude: ["CallPage"]),
-    // Takes in browsers: the page's server.
+    // The server for pages that show takes in a browser.
     module(
       "Live/Serving",
       [
@@ -239,7 +241,8 @@ let package = Package(
       "Live/PageRecording",
       ["Wire", "Observer", "Room", "Tape", "Page", "Importing", "Signaling", "CFiles"],
       exclude: ["Script", "Extension"]),
-    // A relay between two unaware ends: a proxy for their signaling, and two legs per call.
+    // A relay between two endpoints that do not know of it: a proxy for their signaling, and two
+    // legs per call.
     module(
       "Live/Relaying",
       [
@@ -260,8 +263,7 @@ let package = Package(
         "Room", "Tape", "Live", "Signaling",
       ] + nio),
 
-    // Products: what applications import.
-    // Everything public, and takes as values.
+    // Products, which applications import. Retake is the entire public API, with takes as values.
     module(
       "Products/Retake",
       [
@@ -269,14 +271,14 @@ let package = Package(
         "MediaFiles", "Room", "Tape", "Queries", "Replay", "Live", "Export", "Importing",
         "Signaling", "Serving", "CallRecording", "RoomClient",
       ]),
-    // The same under the names of libwebrtc's Objective-C API, as Swift imports them.
+    // Calls under the names of libwebrtc's Objective-C API, as Swift imports them.
     module(
       "Products/RetakeRTC",
       [
         "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "MediaFiles", "AudioSession",
         "Stats", "Peer", "Live",
       ]),
-    // Rooms under the names of two mobile SDKs, each of them a thin layer.
+    // Rooms under the names of two mobile SDKs; both targets are thin layers.
     module("Products/RetakeSora", ["Stats", "Media", "Live", "Room", "RoomClient", "RetakeRTC"]),
     module(
       "Products/RetakeConnectLive", ["Stats", "Media", "Live", "Room", "RoomClient", "RetakeRTC"]),
@@ -296,7 +298,7 @@ let package = Package(
     // retake from Retake.
     program("RetakeMain", in: "Sources/Command/RetakeMain", ["RetakeCommand"]),
 
-    // A developers' program: measurements, compared with what libraries alone need.
+    // A developers' program: measures Retake, and compares it with the C libraries alone.
     program(
       "Benchmarks", in: "Sources/Command/Benchmarks",
       [
@@ -305,8 +307,8 @@ let package = Package(
         arguments,
       ]),
 
-    // The capabilities of five client SDKs, each with its test and the change that breaks it; a
-    // developers' program next to the command prints them.
+    // The capabilities of five client SDKs, each with its test and the change that breaks it. A
+    // developers' program prints them.
     support("SDKTable", ["Wire"], exclude: ["Program"]),
     program("sdk-table", in: "Tests/SDKTable/Program", ["SDKTable", arguments]),
 
@@ -356,7 +358,8 @@ let package = Package(
         "Wire", "SDP", "JSEP", "Media", "AudioSession", "Peer", "Room", "Signaling", "Live",
         "RoomClient",
       ]),
-    // Has an application's settings, so it compiles the articles' code as they show it.
+    // Compiles without these settings, as in an application, so it contains the articles' code as
+    // shown.
     .testTarget(
       name: "RetakeSoraTests",
       dependencies: [
@@ -460,8 +463,8 @@ let package = Package(
         "Serving", "CallRecording", "PageRecording", "TsharkTables", "Wire", "Observer", "SCTP",
         "Peer", "Replay", "Queries", "Lab", arguments,
       ]),
-    // Runs the executable, which is built along with the tests. It does not depend on the
-    // executable, so the largest test module need not wait for the last of the others.
+    // Runs the executable, which is built along with the tests. The target does not depend on the
+    // executable, so its modules compile without waiting for it.
     tests(
       "CommandTests", ["Wire", "Secure", "Tape", "Replay", "Room", "Signaling", "TsharkTables"]),
   ],
@@ -505,8 +508,9 @@ if let quick = Context.environment["RETAKE_QUICK_TESTS"], quick != "demo" {
   let driven: Set = [
     "Wire", "Crypto", "ICE", "Secure", "RTP", "SCTP", "SDP", "Flow", "Media", "Stats", "Tape",
   ]
-  // For size: compiling is a tenth faster. Searching for earlier points to release objects takes
-  // half of some modules' compile time and makes nothing measurably faster.
+  // Optimising for size compiles a tenth faster than for speed. The disabled passes search for
+  // earlier points to release objects; they take half of some modules' compile time and make
+  // nothing measurably faster.
   var flags = ["-Osize", "-assert-config", "Debug"]
   for pass in ["release-hoisting", "late-release-hoisting", "retain-sinking"] {
     flags += ["-Xllvm", "-sil-disable-pass=\(pass)"]

@@ -13,20 +13,20 @@ package final class VirtualAudioSession {
   private var lastCall: UInt32 = 0
   package private(set) var now = Instant.zero
 
-  /// The error codes with which the device refuses operations, by operation name.
+  /// The error code for each operation that the device refuses, by the name of the operation.
   package var failures: [String: Int32] = [:]
   /// The user's decision about the microphone.
   package var permission = AudioPermission.granted
-  /// Whether the device answers immediately.
+  /// Whether the device answers immediately; otherwise its operations wait for `answer`.
   package var answersAtOnce = true
   /// The operations that wait for `answer`.
   private var waiting: [(id: UInt32, operation: AudioDeviceOperation)] = []
 
   package private(set) var operations: [AudioDeviceOperation] = []
   package private(set) var events: [AudioSessionEvent] = []
-  /// Transitions as `machine: from -> to`.
+  /// The transitions of the session's state machines, as `machine: from -> to`.
   package private(set) var states: [String] = []
-  /// Operations, events and transitions, in order, without audio.
+  /// The operations, events and transitions in order, without audio.
   package private(set) var log: [String] = []
   package private(set) var blocks: [CapturedBlock] = []
   package private(set) var played: [RenderedAudio] = []
@@ -71,7 +71,7 @@ package final class VirtualAudioSession {
 
   package func handle(_ event: AudioDeviceEvent) { step(.event(event)) }
 
-  /// Delivers audio; returns how many frames were accepted or an error, or nil if the session has
+  /// Delivers audio and returns the number of accepted frames or an error; nil if the session has
   /// not answered yet.
   @discardableResult
   package func deliver(_ chunk: PCMChunk, from id: AudioSourceID = AudioSourceID()) -> Result<
@@ -160,13 +160,13 @@ package final class VirtualAudioSession {
 /// An audio session and a call on one clock: one peer sends what the session captures, and the
 /// session plays what that peer receives.
 package final class VirtualAudioCall {
-  /// The session; advance time and deliver audio through the call, not here.
+  /// The session; time and audio must reach it through `run` and `deliver` of the call.
   package let session: VirtualAudioSession
   package let call: VirtualCall
   private let peer: Int
   private let transceiver: UInt32
 
-  /// Connects a session with a peer's transceiver whose source is the application.
+  /// Connects a session to a peer's transceiver, whose source must be the application.
   package init(
     _ session: VirtualAudioSession, _ call: VirtualCall, peer: Int, transceiver: UInt32
   ) {
@@ -233,7 +233,8 @@ package final class RecordedVirtualCall {
     call = VirtualCall(seed: seed, links: links, configurations: configurations, sink: sink)
   }
 
-  /// Creates the take and its peers, which `labels` names; peers beyond those are not recorded.
+  /// Creates the take and its peers, which have the names in `labels`; peers without a label are
+  /// not recorded.
   /// - Parameters:
   ///   - only: the only peer to record; nil for all.
   ///   - unixNanoseconds: the wall-clock time at the start.
@@ -249,7 +250,7 @@ package final class RecordedVirtualCall {
     options.tags = tags
     options.startUnixNanoseconds = unixNanoseconds
     options.toolVersion = retakeVersion
-    // Virtual time outruns any disk, so wait for the writer.
+    // Virtual time runs faster than any disk can write, so the call waits for the writer.
     options.waitsForDisk = true
     options.queueLimit = 32 << 20
     options.toolchain = try Toolchain.current(for: path)
@@ -281,7 +282,7 @@ package final class RecordedVirtualCall {
     }
   }
 
-  /// Waits for the writer's thread.
+  /// Writes all queued steps, so that readers of the take find them.
   package func flush() { writer?.flush() }
 
   /// Completes the take in the middle of the call.

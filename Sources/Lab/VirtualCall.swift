@@ -35,9 +35,9 @@ package final class VirtualCall {
   package var resolvesNames = true
   /// Called with each event of each peer, including media.
   package var onEvent: ((Int, PeerEvent) -> Void)?
-  /// The ECN mark with which a datagram arrives; nil if the headers are not read.
+  /// Returns the ECN mark with which a datagram arrives; nil if IP headers are not read.
   package var marking: (_ bytes: [UInt8]) -> ECNMark? = { _ in nil }
-  /// For each leg of a relay, the leg on its other side.
+  /// The other leg of the relay, for each peer that is a leg.
   package var otherLegs: [Int: Int] = [:]
   /// Called with each datagram that a peer sends.
   package var onDatagram: ((Int, Datagram) -> Void)?
@@ -316,7 +316,7 @@ package final class VirtualCall {
   /// Returns the state that a peer's machine reported last; nil if it reported none.
   package func state(_ machine: String, of peer: Int) -> String? { states[peer][machine] }
 
-  /// Returns the frames that a peer encoded or decoded.
+  /// Returns a peer's frames of one kind in one direction, from its recorded events.
   package func frames(of peer: Int, kind: MediaKind, isInbound: Bool) -> [FrameRecord] {
     events[peer].compactMap { entry in
       guard case .frame(let frame) = entry.event, frame.kind == kind, frame.isInbound == isInbound
@@ -379,8 +379,8 @@ extension VirtualCall {
     return transceiver.id
   }
 
-  /// Returns an edit that makes an answer accept simulcast layers, as an SFU does; an endpoint
-  /// answers without them.
+  /// Returns an edit that makes an answer accept simulcast layers, as an SFU does; an ordinary
+  /// endpoint leaves them out of its answer.
   /// - Parameter layers: as in a simulcast line (RFC 8853 section 5.1): `q;h;~f`.
   package static func accepting(_ layers: String) -> (String) -> String {
     { sdp in

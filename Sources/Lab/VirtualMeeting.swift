@@ -17,9 +17,9 @@ package final class VirtualMeeting {
   }
   /// The agents with their outputs; the first one is controlling.
   package private(set) var parties: [MeetingParty] = []
-  /// Name resolution; agents add the names they publish over mDNS.
+  /// The addresses of host names; agents add the names that they publish over mDNS.
   package var names: [String: IPAddress] = [:]
-  /// Randomness for other participants of a test.
+  /// A source of random numbers for other participants in a test.
   package let chance: EntropyStream
 
   private let entropy: Entropy
@@ -189,7 +189,7 @@ package final class VirtualMeeting {
     }
   }
 
-  /// Carries out an agent's output: system, network and signaling.
+  /// Carries out an agent's output, such as a system request, a datagram or a candidate to signal.
   private func handle(_ output: ICEAgent.Output, _ index: Int) {
     switch output {
     case .request(let request): perform(request, of: index)
@@ -249,7 +249,7 @@ extension VirtualMeeting {
   package var isConnected: Bool { parties.allSatisfy { $0.connectedAt != nil } }
   /// Data that arrived on relayed or direct paths, per agent.
   package var received: [[[UInt8]]] { parties.map(\.received) }
-  /// Errors from servers, per agent.
+  /// The error codes of failures at servers, per agent.
   package var serverFailures: [[UInt16]] { parties.map(\.serverFailures) }
   /// The states of each agent's connection, in order.
   package var states: [[ICEConnectionState]] { parties.map { $0.states.map(\.state) } }
@@ -279,7 +279,7 @@ package struct MeetingParty {
   package private(set) var remoteCandidates: [ICECandidate] = []
   package private(set) var gatheringStates: [ICEGatheringState] = []
   package private(set) var roles: [ICERole] = []
-  /// Open sockets, and closed ones.
+  /// The open sockets, and the sockets that were closed.
   package private(set) var sockets: [SocketAddress] = []
   package private(set) var closed: [SocketAddress] = []
   package private(set) var sent: [(at: Instant, remote: SocketAddress, bytes: [UInt8])] = []

@@ -23,7 +23,7 @@ package struct VirtualNetwork {
     var bytes: [UInt8]
   }
 
-  /// A NAT, and the host that it hides with some of the host's addresses.
+  /// A NAT, with the host behind it and the addresses of the host that it hides.
   private struct Home {
     var host: Int
     var inside: [IPAddress]
@@ -32,7 +32,7 @@ package struct VirtualNetwork {
 
   /// The links, by host number.
   ///
-  /// What the server and the responders send uses the destination's link.
+  /// Datagrams from the server and from responders use the destination's link.
   package var links: [LinkSettings]
   /// Unreachable addresses, as seen from the outside.
   package var outage = VirtualOutage()
@@ -64,7 +64,7 @@ package struct VirtualNetwork {
   private var homes: [Home] = []
   private var sockets: [(address: SocketAddress, host: Int)] = []
   private let chance: EntropyStream
-  /// The time at which each link's bottleneck is free.
+  /// The time at which each link's bottleneck becomes free.
   private var free: [Instant]
   private var order: UInt64 = 0
   /// Datagrams in flight, latest first, so that the next one is at the end.
@@ -86,7 +86,8 @@ package struct VirtualNetwork {
     return links.count - 1
   }
 
-  /// Puts some of a host's addresses behind a NAT; other hosts reach it only at the NAT's address.
+  /// Puts some of a host's addresses behind a NAT; other hosts reach them only at the NAT's
+  /// address.
   package mutating func hide(_ host: Int, at inside: [IPAddress], behind nat: VirtualNAT) {
     homes.append(Home(host: host, inside: inside, nat: nat))
   }
@@ -105,7 +106,7 @@ package struct VirtualNetwork {
     sockets.removeAll { $0.address == address }
   }
 
-  /// Removes a host's other addresses; their sockets no longer receive anything.
+  /// Closes a host's sockets at all addresses except `addresses`, which the host keeps.
   package mutating func restrict(_ host: Int, to addresses: [IPAddress]) {
     sockets.removeAll { $0.host == host && !addresses.contains($0.address.ip) }
   }
@@ -129,8 +130,8 @@ package struct VirtualNetwork {
     launch(bytes, from: source, to: destination, over: host, at: now)
   }
 
-  /// Returns the next arrival at a host by `limit`, or nil if there is none; passes datagrams for
-  /// the server and the responders to them.
+  /// Returns the next arrival at a host by `limit`, or nil if there is none; datagrams for the
+  /// server or a responder are delivered on the way.
   package mutating func next(until limit: Instant) -> Arrival? {
     while let flight = flights.last, flight.at <= limit {
       flights.removeLast()
@@ -146,8 +147,8 @@ package struct VirtualNetwork {
     return nil
   }
 
-  /// Returns the host that owns an endpoint or is behind the NAT with its address; nil if there is
-  /// none.
+  /// Returns the host that owns an endpoint, or that is behind the NAT with the endpoint's address;
+  /// nil if there is none.
   private func host(at end: SocketAddress) -> Int? {
     homes.first { $0.nat.address == end.ip }?.host ?? sockets.first { $0.address == end }?.host
   }
@@ -228,7 +229,7 @@ package struct VirtualNetwork {
     }
   }
 
-  /// Returns when a datagram has passed a link's bottleneck; nil if the queue is full.
+  /// Returns the time at which a datagram leaves a link's bottleneck; nil if the queue is full.
   private mutating func departure(of size: Int, over host: Int, at now: Instant) -> Instant? {
     let link = links[host]
     guard let rate = link.bitsPerSecond, rate > 0 else { return now }
@@ -319,7 +320,7 @@ package struct VirtualNAT {
   private struct Mapping {
     let inner: SocketAddress
     let outer: SocketAddress
-    /// The remote endpoint; only symmetric NATs have one.
+    /// The remote endpoint of the mapping; nil unless the NAT is symmetric.
     let remote: SocketAddress?
     var sentTo: [SocketAddress] = []
     var usedAt: Instant

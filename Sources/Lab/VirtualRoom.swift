@@ -17,7 +17,7 @@ package final class VirtualRoom {
   /// Whether connections create and apply descriptions as soon as the room requests it.
   package var connectionsAnswer = true
   package private(set) var events: [RoomEvent] = []
-  /// Transitions as `machine: from -> to`.
+  /// The transitions of the room's state machines, as `machine: from -> to`.
   package private(set) var states: [String] = []
   /// Changes to participants and their media.
   package private(set) var people: [PersonChange] = []
@@ -132,7 +132,7 @@ package final class VirtualRoom {
     (orders, transports, shares) = ([], [], [])
   }
 
-  /// Passes any input, even an invalid one.
+  /// Passes an input to the room, which may be invalid.
   package func step(_ input: RoomInput) {
     var outbox = Outbox<RoomOutput>()
     room.step(input, at: now, into: &outbox)
@@ -300,7 +300,7 @@ package struct ScriptedSignaling: SignalingMachine {
     }
   }
 
-  /// A message from the room: an intent or a connection's report, with its transaction number.
+  /// A message from the room: an intent or a connection's report, with a random transaction number.
   package struct Sent: Codable, Sendable {
     package var transaction: UInt32
     package var intent: RoomIntent?

@@ -24,7 +24,7 @@ package final class VirtualRoomCall {
     fileprivate var member: RoomMember { RoomMember(id: id, displayName: name, media: media) }
   }
 
-  /// The indexes of the connections' peers in the call.
+  /// The indexes in the call of the participant's two peers and of the server's two peers.
   private enum Place {
     static let up = 0
     static let down = 1
@@ -46,7 +46,8 @@ package final class VirtualRoomCall {
   private var receiving: [UInt32: String] = [:]
   private var actions: [(at: Instant, act: (VirtualRoomCall) -> Void)] = []
   private var nextStats = Instant.zero
-  /// Whether a description is being created or applied, and the peers' events deferred meanwhile.
+  /// Whether a description is being created or applied, and the peers' events that are handled
+  /// afterwards.
   private var isNegotiating = false
   private var deferred: [(peer: Int, event: PeerEvent)] = []
 
@@ -57,7 +58,7 @@ package final class VirtualRoomCall {
   package var snapshot: RoomSnapshot { room.snapshot }
 
   /// - Parameters:
-  ///   - links: the path from the participant to the server, and the one back.
+  ///   - links: the link from the participant to the server, and the link back.
   ///   - signalingDelay: how long a message to or from the server takes.
   package init(
     path: String, seed: UInt64, links: [LinkSettings], configuration: PeerConfiguration,
@@ -206,7 +207,7 @@ package final class VirtualRoomCall {
 
   // MARK: Connections
 
-  /// Reports after the current step, as connections that work by themselves do.
+  /// Reports to the room after the current step, as an independent connection would.
   private func report(_ report: RoomConnectionReport, of id: ConnectionID) {
     schedule(call.now) { $0.step(.connection(id, report)) }
   }
@@ -346,7 +347,8 @@ private final class VirtualRoomServer {
     (self.call, self.up, self.down) = (call, up, down)
   }
 
-  /// Returns the notice of a candidate that one of the server's peers gathered.
+  /// Returns the notice that signals a candidate of one of the server's peers; nil for other
+  /// events.
   func candidate(_ event: PeerEvent, of peer: Int) -> RoomNotice? {
     guard peer == up || peer == down, case .localCandidate(let candidate) = event else {
       return nil
@@ -438,7 +440,7 @@ private final class VirtualRoomServer {
     hasMore = true
   }
 
-  /// Returns the next offer, unless one is under way or nothing has changed.
+  /// Returns the next offer; empty while an offer is under way, or if nothing has changed.
   private func offer() -> [RoomNotice] {
     guard hasMore, !isOffering else { return [] }
     call.call(down, .setLocalDescription(nil))

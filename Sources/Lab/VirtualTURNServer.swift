@@ -1,8 +1,8 @@
 package import ICE
 package import Wire
 
-/// A STUN and TURN server in virtual time (RFC 8489, RFC 8656) that enforces what clients must do:
-/// credentials, fresh nonces, permissions, channels bound to one peer.
+/// A STUN and TURN server in virtual time (RFC 8489, RFC 8656) that enforces the rules for clients
+/// about credentials, fresh nonces, permissions and channels.
 package struct VirtualTURNServer {
   /// A datagram to send, from the server's endpoint or a relayed one.
   package struct Departure: Sendable {
@@ -36,7 +36,7 @@ package struct VirtualTURNServer {
   package var refusal: STUNErrorCode?
 
   package internal(set) var allocations: [Allocation] = []
-  /// The number of datagrams relayed in channels, and in indications.
+  /// The numbers of datagrams that were relayed in channels and in indications.
   package private(set) var relayedByChannel = 0
   package private(set) var relayedByIndication = 0
 

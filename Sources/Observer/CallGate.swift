@@ -5,8 +5,8 @@ package import Wire
 /// Keeps packets that belong to no call out of the takes: an observer's inputs are stored, so such
 /// packets are only counted.
 ///
-/// Packets that may become a call wait here, a few per path; once they prove to be one, they are
-/// admitted with their original times.
+/// Packets that may belong to a call wait here, a few per path; once they prove that they do, they
+/// are admitted with their original times.
 package struct CallGate {
   /// A datagram that belongs to a call, as captured.
   package struct Admitted: Sendable {
@@ -23,9 +23,9 @@ package struct CallGate {
   package enum Verdict: Sendable {
     /// The datagram belongs to a call or may lead to one.
     case admitted
-    /// The datagram and these earlier ones, which waited, belong to a call.
+    /// These datagrams belong to a call: earlier ones that waited, and the datagram itself.
     case admittedWith([Admitted])
-    /// The datagram waits for further ones.
+    /// The decision needs further datagrams, so the datagram waits.
     case waiting
     /// The datagram belongs to no call.
     case refused
@@ -207,8 +207,8 @@ struct Newcomers {
   private static let packetsMaximum = 64
   private static let lengthMaximum = 4096
   private static let bytesMaximum = 32 << 20
-  /// The number of unanswered paths from which media is tracked for answers; with fewer, tracking
-  /// is not worth its cost.
+  /// The minimum number of unanswered paths for tracking media as answers; with fewer, tracking is
+  /// not worth its cost.
   private static let watchedMinimum = 256
 
   private struct Unanswered {

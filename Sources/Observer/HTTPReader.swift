@@ -11,7 +11,7 @@ struct HTTPReader {
 
   private enum State {
     case head
-    /// A body of which this many bytes are still missing.
+    /// A body of this many bytes, not all of which have arrived.
     case body(Int)
     case chunkHead
     case chunk(Int)

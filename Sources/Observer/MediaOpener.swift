@@ -73,7 +73,7 @@ struct MediaOpener {
 
   /// The maximum number of keys per end: media may continue with the previous association's keys.
   private static let receiversMaximum = 4
-  /// The number of examined packets after which single RTP packets are no longer examined.
+  /// The number of examined packets after which RTP packets are no longer examined individually.
   private static let looksMaximum = 500
   /// The maximum number of attempts with candidate keys per end.
   private static let attemptsMaximum = 64
@@ -90,7 +90,7 @@ struct MediaOpener {
   @inline(__always)
   func hasKeys(_ end: Int) -> Bool { !receivers[end].isEmpty }
 
-  /// Sets the protection that signaling or DTLS, rather than the packets, determined.
+  /// Sets the protection, as determined by signaling, DTLS or RTCP.
   mutating func settle(_ protection: Protection) { self.protection = protection }
 
   // MARK: Waiting packets
@@ -160,7 +160,7 @@ struct MediaOpener {
     return nil
   }
 
-  /// Copies the keys of the transport that this one continues.
+  /// Copies the keys of the transport that this transport continues.
   mutating func inherit(_ other: MediaOpener, isFlipped: Bool) {
     protection = other.protection
     receivers = isFlipped ? other.receivers.reversed() : other.receivers
@@ -176,7 +176,7 @@ struct MediaOpener {
   /// signaling about encryption may be wrong.
   var mayBeClear: Bool { protection != .clear && receivers[0].isEmpty && receivers[1].isEmpty }
 
-  /// Marks the media as unencrypted, which its packets proved, whatever signaling says.
+  /// Marks the media as unencrypted because its packets prove it, even if signaling differs.
   mutating func showClear() { protection = .clear }
 
   /// Examines a packet; returns the protection that it reveals, or `unknown` if it reveals none.
@@ -228,7 +228,7 @@ struct KeyRing {
   private(set) var given: [SRTPKey] = []
   /// The indexes of keys that have not decrypted anything so far.
   private var unused: Set<Int> = []
-  /// Whether keys other than the supplied ones decrypted packets.
+  /// Whether keys from sources other than the user are in use.
   private(set) var hasOthers = false
   /// Whether more keys may arrive.
   private(set) var areAwaited: Bool
@@ -263,7 +263,7 @@ struct KeyRing {
     hasOthers = hasOthers || !isGiven
   }
 
-  /// Records that keys negotiated over DTLS decrypted a packet.
+  /// Records that keys negotiated over DTLS are in use.
   mutating func useThoseOfDTLS() { hasOthers = true }
 
   /// Declares that no more keys will arrive.

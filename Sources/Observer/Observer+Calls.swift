@@ -32,8 +32,7 @@ extension Observer {
     return addPath(tuple, index, from: from, isRelayed).map { ($0, from) }
   }
 
-  /// Finds or creates the path of media or DTLS without earlier checks, which creates a call as
-  /// well.
+  /// Finds the path of media or DTLS without earlier checks, or creates it along with a call.
   ///
   /// - Returns: nil if there are too many paths.
   mutating func placeUnannounced(_ tuple: FiveTuple, _ isRelayed: Bool) -> (path: Int, from: Int)? {
@@ -136,7 +135,7 @@ extension Observer {
       let step = Int(Int16(bitPattern: sequence &- entry.highest))
       let silence = now - (entry.statistics.last ?? .zero)
       guard (1..<3000).contains(step), silence < .seconds(60) else { continue }
-      // Without DTLS nothing else proves that the association is the same, so the hosts must match.
+      // Without DTLS, nothing else proves that the stream is the same, so the hosts must match.
       let source = entry.stream.transport - 1
       if transports[source].dtls.facts != nil || hosts(of: source) == hosts(of: index) {
         return place
@@ -149,7 +148,7 @@ extension Observer {
     transports[index].hosts
   }
 
-  /// Moves an older transport's keys, association and streams to this one.
+  /// Moves an older transport's keys, association and streams to the transport that continues it.
   mutating func join(_ index: Int, with stream: Int, from: Int) {
     let old = streamTable.entries[stream].stream
     let source = old.transport - 1
@@ -308,8 +307,8 @@ extension Observer {
     descriptionTable.floating.filter { callTable.transports(described: $0).isEmpty }
   }
 
-  /// Returns the call in which a description with the sender's fragment belongs to another
-  /// transport; nil if there is none.
+  /// Returns the call that already has a description with the sender's fragment, assigned to
+  /// another transport; nil if there is none.
   func describedCall(of names: CheckNames) -> Int? {
     for number in descriptionTable.numbers(stating: names.sender) {
       let index = callTable.transports(described: number).first {

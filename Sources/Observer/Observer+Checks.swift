@@ -271,7 +271,7 @@ extension Observer {
     return descriptionTable.entries[number].candidates.first { $0.address == address }
   }
 
-  /// Returns an end's candidate type; without a description, the most likely one for an address on
+  /// Returns an end's candidate type; without a description, the most likely type for an address on
   /// the wire.
   func kind(of address: SocketAddress, _ end: Int, _ index: Int) -> ICECandidate.Kind {
     if relays.isRelayed(address) { return .relayed }
@@ -329,7 +329,7 @@ extension Observer {
     }
   }
 
-  /// Moves a relay's client to the end that was assumed to be its peer; unknown addresses stay
+  /// Moves a path's relay to the other end, which belongs to `client`; unknown addresses stay
   /// unknown.
   private mutating func turn(_ path: Int, _ end: Int, client: SocketAddress) {
     let known = table.paths[path]
@@ -365,8 +365,9 @@ extension Observer {
     if pair.isSelected || pair.hasSucceeded != [false, false] { nameCall(after: path) }
   }
 
-  /// Learns a candidate's priority from a check, whose PRIORITY attribute is meant for a
-  /// peer-reflexive candidate and so has another type preference (RFC 8445 section 7.1.1).
+  /// Learns a candidate's priority from the PRIORITY attribute of a check.
+  ///
+  /// The attribute has the type preference of a peer-reflexive candidate (RFC 8445 section 7.1.1).
   mutating func learnPriority(
     _ announced: UInt32?, of address: SocketAddress, _ end: Int, _ path: Int
   ) {

@@ -264,7 +264,8 @@ extension Observer {
     }
   }
 
-  /// Handles an alert: close_notify, or any other, which ends the association (RFC 8446 section 6).
+  /// Handles an alert (RFC 8446 section 6): close_notify closes the end, and any other alert means
+  /// that it failed.
   private mutating func receiveAlert(_ description: UInt8?, _ index: Int, _ end: Int) {
     let state = transports[index].dtlsStates.state(after: description, of: end)
     moveDTLS(index, end, to: state)
@@ -337,7 +338,8 @@ extension Observer {
     releaseWaiting(index)
   }
 
-  /// Returns whether an end may protect its further packets with another of the given keys.
+  /// Returns whether an end may change to another key: one that was supplied, or one in its
+  /// description.
   ///
   /// An SDES line may have several keys (RFC 4568 section 6.1), and a new offer may change them.
   private func mayChangeKey(_ index: Int, _ end: Int) -> Bool {

@@ -38,10 +38,11 @@ extension Observer {
     deliver(packet, header, index, isClear: isClear, size: size)
   }
 
-  /// Returns whether a packet belongs to a known stream, or begins one without a second packet.
+  /// Returns whether a packet belongs to a known stream, or begins a stream without waiting for a
+  /// second packet.
   ///
-  /// It need not wait for a second packet if it was authenticated or announced, or if it continues
-  /// a stream of another transport.
+  /// A packet need not wait if it was authenticated or announced, or if it continues a stream of
+  /// another transport.
   private mutating func isProven(_ header: RTPHeader, _ index: Int, _ from: Int, isClear: Bool)
     -> Bool
   {
@@ -53,7 +54,7 @@ extension Observer {
     return joinedStream(index, from: from, ssrc: header.ssrc, sequence: header.sequence) != nil
   }
 
-  /// Reports a packet that waited for a second one from its source.
+  /// Reports a packet that waited for a second packet from its source.
   private mutating func deliver(_ waiting: UnprovenStreams.Packet) {
     deliver(
       waiting.packet, waiting.header, waiting.transport - 1, isClear: waiting.isClear,
@@ -308,8 +309,8 @@ extension Observer {
 
 // FlexFEC streams, and the streams that they protect.
 extension Observer {
-  /// Learns from descriptions which source a stream protects or is protected by, and whether all
-  /// its descriptions list ULPFEC.
+  /// Learns from descriptions which source a stream protects or is protected by, and whether all of
+  /// the transport's descriptions list ULPFEC.
   func learnProtection(
     _ source: SignaledDescriptions.Source, _ index: Int, of stream: inout ObservedStream
   ) {

@@ -96,7 +96,7 @@ package struct Observer: Machine, ~Copyable {
     case .dtls: receiveDTLS(tuple, bytes, isTruncated, isRelayed)
     case .stun: receiveSTUN(tuple, bytes, isTruncated, isRelayed)
     case .channelData: receiveChannelData(tuple, bytes, isTruncated)
-    // RFC 5766 allowed channel numbers that are no longer assigned.
+    // RFC 5766 allowed channel numbers that RFC 8656 does not.
     case .other:
       relays.isRelayPath(tuple) ? receiveChannelData(tuple, bytes, isTruncated) : ignore()
     }
@@ -139,7 +139,7 @@ package struct Observer: Machine, ~Copyable {
     mark = present.1
   }
 
-  /// Processes relayed contents between two addresses; returns false if no relay is known.
+  /// Processes the contents of a TURN message; returns false if it belongs to no known relay.
   mutating func receive(
     _ content: RelayTable.Content, of bytes: [UInt8], in outer: FiveTuple, _ isTruncated: Bool
   ) -> Bool {
@@ -180,7 +180,7 @@ package struct Observer: Machine, ~Copyable {
       return false
     }
     let index = table.paths[path].transportIndex
-    // Datagrams of this end that are seen outside of the relay have rows of their own.
+    // This end's datagrams that are seen outside of the relay have separate rows.
     if !isRepeated, isRelayed && !table.paths[path].isSeenDirectly[end] || isOfTCP(path) {
       emit(
         .carried(

@@ -82,7 +82,7 @@ extension Observer.Output {
   }
 }
 
-/// How something became known.
+/// How the observer knows something.
 package enum Knowledge: String, Hashable, Sendable {
   /// Supplied by the user.
   case given
@@ -102,8 +102,8 @@ package struct ObservedCall: Hashable, Sendable {
   package var number: Int
   /// The origin of the evidence that the traffic is a call.
   package var how: Knowledge
-  /// The ends' addresses: those of a successful check or of media if there was any, otherwise those
-  /// of the first check.
+  /// The ends' addresses, from a successful check or from media if there was any, otherwise from
+  /// the first check.
   package var addresses: [SocketAddress]
   /// The time of discovery.
   package var began = Instant.zero
@@ -136,7 +136,7 @@ package struct ObservedCandidate: Hashable, Sendable {
   package var end: Int
   package var address: SocketAddress
   package var transportProtocol: TransportProtocol
-  /// The candidate's type; if unknown, the most likely one of an address on the wire.
+  /// The candidate's type; if unknown, the most likely type for an address on the wire.
   package var kind: ICECandidate.Kind?
   /// The priority, from a check or a description; nil if it is unknown.
   package var priority: UInt32?
@@ -153,7 +153,7 @@ package struct ObservedPair: Hashable, Sendable {
   package var transportProtocol: TransportProtocol
   /// Each end's candidate address.
   package var addresses: [SocketAddress]
-  /// The candidate types; if unknown, the most likely type of an address on the wire.
+  /// The candidate types; if unknown, the most likely type for an address on the wire.
   package var types: [ICECandidate.Kind] = [.host, .host]
   /// The addresses that the ends send from on the wire: for an end behind a TURN server, its local
   /// address.
@@ -171,8 +171,8 @@ package struct ObservedPair: Hashable, Sendable {
   /// The numbers of each end's checks and of their responses.
   package var requests: [UInt64] = [0, 0]
   package var responses: [UInt64] = [0, 0]
-  /// The last round trip of each end's checks, measured where they were captured: from there to the
-  /// other end and back.
+  /// The last round trip of each end's checks, measured from the capture point to the other end and
+  /// back.
   package var roundTrips: [Interval?] = [nil, nil]
   package var totalRoundTrips: [Interval] = [.zero, .zero]
   /// Datagrams and bytes that each end sent.
@@ -332,7 +332,7 @@ package struct ObserverSettings: Hashable, Sendable {
   /// Whether FlexFEC streams are distinguished from the streams that they protect; false in older
   /// takes.
   package var repairsFully = true
-  /// Whether packets may prove that the relay is not the end that the ports suggest, and whether
+  /// Whether packets can correct a guess, based on ports, about which end is the relay, and whether
   /// video inside RED is recognized; false in older takes.
   package var judgesClosely = true
   /// Whether an end may change its SRTP key during the call; false in older takes.

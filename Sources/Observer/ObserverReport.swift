@@ -5,7 +5,7 @@ struct ObserverReport {
   private var outbox = Outbox<Observer.Output>()
   private var coverage = CoverageLedger()
 
-  /// Exchanges the outbox to which outputs are appended for another one.
+  /// Swaps the current outbox, to which outputs are appended, with another outbox.
   mutating func exchange(_ other: inout Outbox<Observer.Output>) { swap(&outbox, &other) }
 
   mutating func emit(_ output: consuming Observer.Output) { outbox.append(output) }
@@ -43,7 +43,7 @@ struct CoverageLedger {
   private var places: [Place: Int] = [:]
   private static let rowsMaximum = 100_000
 
-  /// Counts an occurrence; returns a row if it is the first of its kind; otherwise nil.
+  /// Counts an occurrence; returns a row for the first of its kind, otherwise nil.
   mutating func count(
     _ kind: CoverageReport.Kind, transport: Int? = nil, by count: UInt64 = 1,
     _ detail: @autoclosure () -> String = ""
@@ -82,7 +82,7 @@ struct ReportBudget {
   private var descriptionBytes = 0
   private var movedStreams = 0
 
-  /// Returns whether a description of this size may be reported again; if so, counts it.
+  /// Returns whether a description of this size may be reported; if so, counts it.
   mutating func allows(descriptionBytes count: Int) -> Bool {
     guard descriptionBytes + count <= Self.descriptionBytesMaximum else { return false }
     descriptionBytes += count

@@ -16,7 +16,8 @@ struct PathKey: Hashable {
 }
 
 extension SocketAddress {
-  /// Orders addresses in an arbitrary but total way, for canonical keys.
+  /// Returns whether an address precedes another in an arbitrary total order, which makes keys
+  /// unique.
   fileprivate func isLower(than other: SocketAddress) -> Bool {
     let (left, right) = (ip.words, other.ip.words)
     if left.high != right.high { return left.high < right.high }
@@ -40,7 +41,7 @@ struct ObservedPath {
   var relayedEnd: Int?
   /// The ends whose candidate address is not known.
   var isUnknown = [false, false]
-  /// The component that checks announce: 1 for RTP, possibly with RTCP; 2 for separate RTCP.
+  /// The component, from checks or ports: 1 for RTP, possibly with RTCP; 2 for separate RTCP.
   var component: UInt8 = 1
   var recent = RecentContents()
 
@@ -57,7 +58,7 @@ struct ObservedPath {
       || way != nil && way != carrier
   }
 
-  /// Returns the addresses, with one end's as the source.
+  /// Returns the addresses, with the address of `end` as the source.
   func tuple(from end: Int) -> FiveTuple {
     FiveTuple(pair.transportProtocol, from: pair.addresses[end], to: pair.addresses[1 - end])
   }
@@ -131,8 +132,8 @@ struct PathTable {
 
   /// Changes one end's address on a path, which is then found by the old and the new address.
   ///
-  /// - Returns: false if another path has the new addresses; packets with the old ones then belong
-  ///   to that path.
+  /// - Returns: false if another path has the new addresses; packets with the old addresses then
+  ///   belong to that path.
   mutating func rename(_ index: Int, _ end: Int, to address: SocketAddress) -> Bool {
     let pair = paths[index].pair
     let old = FiveTuple(pair.transportProtocol, from: pair.addresses[0], to: pair.addresses[1])

@@ -165,7 +165,7 @@ struct PayloadShapes {
 
   init(isClose: Bool = true) { self.isClose = isClose }
 
-  /// Whether any payload could be parsed.
+  /// Whether any unencrypted payload was examined.
   var isReadable: Bool { !counts.isEmpty }
 
   /// The most frequent payload type; nil before the first packet.
@@ -189,7 +189,8 @@ struct PayloadShapes {
     for (place, (codec, _)) in Self.tests.enumerated()
     where main.passed[place] * 100 >= main.packets * Self.passingPercent {
       switch codec {
-      // Most bytes are valid in Opus, but few other streams have matching durations.
+      // Most payloads are valid as Opus, but in few other streams the durations match the
+      // timestamps.
       case "opus" where main.lasting * 2 < main.packets: continue
       // Without redundant payloads, RED is just a constant byte, which proves nothing.
       case "red" where isVideo || main.redundant * 4 < main.packets: continue
@@ -343,7 +344,7 @@ struct PayloadShapes {
   }
 
   /// Tests whether a payload's duration is valid (RFC 6716 section 3.1), and whether the timestamp
-  /// has advanced by at least the previous payload's; across a pause it advances by more.
+  /// has advanced by at least the previous payload's duration; across a pause it advances by more.
   private static func isOpus(_ payload: RawSpan, _ sample: Sample, _ before: Int) -> Bool {
     guard opusDuration(payload) > 0 else { return false }
     guard case .step(let ticks) = sample.spacing, before > 0 else { return true }

@@ -88,12 +88,13 @@ struct Probation {
   enum Verdict {
     case call([Packet])
     case notYet
-    /// Not RTP or RTCP, or still not proved to be a call after the maximum number of packets.
+    /// The packet is not RTP or RTCP, or its path is not proved to be a call after the maximum
+    /// number of packets.
     case ignored
   }
 
   private var trials: [PathKey: Candidate] = [:]
-  /// Paths in order of their first packets; may include decided ones.
+  /// Paths in order of their first packets; may include paths that are already decided.
   private var order = Deque<(key: PathKey, number: UInt64)>()
   private var begun: UInt64 = 0
   /// The bytes waiting on all paths.
@@ -181,7 +182,7 @@ struct PathTrials<State> {
   private static var lengthMaximum: Int { 9216 }
 
   private var trials: [PathKey: Trial] = [:]
-  /// Paths in order of their first packets; may include decided ones.
+  /// Paths in order of their first packets; may include paths that are already decided.
   private var order = Deque<(key: PathKey, number: UInt64)>()
   private var begun: UInt64 = 0
 
@@ -243,8 +244,9 @@ extension PathTrials<ContentEvidence> {
 
 /// Measures, from the bytes alone, how certain it is that contents belong to a call.
 ///
-/// Each match adds the bits that it compares: 32 for a magic cookie, two for a version. A
-/// misinterpreted frame may match by chance once, but hardly several times.
+/// Each match adds roughly the number of bits that it compares: 48 for a STUN message, 20 for the
+/// next packet of an RTP source. A misinterpreted frame may match by chance once, but hardly
+/// several times.
 struct ContentEvidence {
   private static let enough = 40
   private static let sourcesMaximum = 16

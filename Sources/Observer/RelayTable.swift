@@ -13,8 +13,8 @@ struct RelayTable {
     case inner(FiveTuple, Range<Int>, peerIsKnown: Bool)
     /// A channel was bound to a peer.
     ///
-    /// Earlier data on the channel was recorded under the given placeholder addresses; `peer` is
-    /// the real one.
+    /// Earlier data on the channel was recorded under these placeholder addresses; `peer` is the
+    /// real address.
     case bound(FiveTuple, peer: SocketAddress)
     case control
     case none
@@ -44,7 +44,7 @@ struct RelayTable {
 
   private var relays: [Relay] = []
   private var places: [PathKey: Int] = [:]
-  /// The clients by relayed address, and those whose relayed address was not seen.
+  /// The clients by relayed address, and the clients whose relayed address was not seen.
   private var clients: [SocketAddress: SocketAddress] = [:]
   private var bareClients: Set<SocketAddress> = []
   /// The IP addresses of known relays.
@@ -196,7 +196,7 @@ struct RelayTable {
     corrections.append(Correction(client: server, server: former))
   }
 
-  /// Learns the address at which one end of a relayed path is seen by the other.
+  /// Learns the address at which one end of a relayed path is seen by the other end.
   ///
   /// A relayed address belongs to the server's host. So if a client is seen at its own address, or
   /// a peer at the client's host, the relay was guessed at the wrong end.
@@ -217,8 +217,8 @@ struct RelayTable {
     }
   }
 
-  /// Returns whether channel data from a call uses a well-known relay port, without a known
-  /// allocation.
+  /// Returns whether a datagram to or from a well-known relay port is channel data of a call,
+  /// although no allocation was seen.
   static func mayBeRelayed(_ bytes: RawSpan, _ tuple: FiveTuple, isTruncated: Bool) -> Bool {
     guard isServer(tuple.source.port) != isServer(tuple.destination.port),
       let (_, data) = ChannelData.readAny(bytes, isTruncated: isTruncated)
@@ -230,8 +230,8 @@ struct RelayTable {
   /// Decides which of two hosts is the relay.
   ///
   /// A known relay takes precedence over a well-known port (RFC 8656 section 4, and ports that pass
-  /// firewalls). Otherwise, it is the host with a public address, or the one with the lower port.
-  /// These two are guesses, which the relayed packets may refute.
+  /// firewalls). Otherwise, the relay is the host with a public address, or else the host with the
+  /// lower port. The last two rules are guesses, which the relayed packets may refute.
   private static func serverIsDestination(
     _ tuple: FiveTuple, _ servers: Set<IPAddress>
   ) -> (Bool, isSure: Bool) {

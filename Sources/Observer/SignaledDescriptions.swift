@@ -3,7 +3,7 @@ import RTP
 import SDP
 import Wire
 
-/// Supplied and observed descriptions, indexed by ICE credentials, text and media port.
+/// Supplied and observed descriptions, indexed by ICE username fragment, text and media port.
 struct SignaledDescriptions {
   /// A description with cached fields.
   struct Entry {
@@ -27,8 +27,9 @@ struct SignaledDescriptions {
   private static let lengthMaximum = 16 << 20
 
   private(set) var entries: [Entry] = []
-  /// Descriptions that may apply to transports with other addresses: supplied ones, and those
-  /// without ICE, as in SIP behind a NAT, or in RTSP, where a request states the ports.
+  /// Descriptions that may apply to transports with other addresses: supplied descriptions, and
+  /// descriptions without ICE. For example, a SIP client may be behind a NAT, and RTSP states the
+  /// ports in a request.
   private(set) var floating: [Int] = []
   private static let floatingMaximum = 64
   private var length = 0
@@ -119,9 +120,9 @@ extension SignaledDescriptions {
   /// A media source that a description announces.
   struct Source {
     var mid: String?
-    /// The source whose packets this one retransmits; nil if it retransmits none.
+    /// The source whose packets this source retransmits; nil for other sources.
     var repairs: UInt32?
-    /// The source that this one protects with FlexFEC, and the source that protects this one.
+    /// The source that this source protects with FlexFEC, and the source that protects this source.
     var protects: UInt32?
     var protectedBy: UInt32?
     var canonicalName: String?

@@ -10,7 +10,8 @@ import Wire
 struct StreamDeduction {
   /// The number of retransmissions that must match another stream.
   private static let repairsMinimum = 2
-  /// The number of packets before the first inference, and the growth factor between inferences.
+  /// The first inference follows `packetsMinimum` packets; each later inference waits for a quarter
+  /// (1/`growth`) more packets.
   private static let packetsMinimum = 12
   private static let growth = 4
 
@@ -33,8 +34,8 @@ struct StreamDeduction {
 
   mutating func stop() { isOver = true }
 
-  /// Examines a packet; returns its payload type's encoding once it is clear enough and whenever it
-  /// changes, otherwise nil.
+  /// Examines a packet; returns the encoding of the stream's main payload type once it is clear
+  /// enough and whenever it changes, otherwise nil.
   mutating func examine(_ header: RTPHeader, _ packet: RawSpan, isClear: Bool, at now: Instant)
     -> PayloadMeaning?
   {
@@ -114,8 +115,8 @@ struct StreamDeduction {
     {
       return "vp9"
     }
-    // H.264 begins with a sequence parameter set, alone or first in an aggregate (RFC 6184 section
-    // 5.2).
+    // An H.264 key frame begins with a sequence parameter set, alone or first in an aggregate
+    // (RFC 6184 section 5.2).
     let first = payload.byte(at: 0)
     if first & 0x9f == 7, count >= 4, [66, 77, 88, 100].contains(payload.byte(at: 1)) {
       return "h264"
@@ -125,8 +126,8 @@ struct StreamDeduction {
     {
       return "h264"
     }
-    // A new coded video sequence of AV1 begins with its sequence header (AV1 RTP section 4.4),
-    // whose OBU type is 1, and which has a length only if several elements follow.
+    // A new coded video sequence of AV1 begins with a sequence header, an OBU of type 1 (AV1 RTP
+    // section 4.4). The OBU has a length only if the packet contains several elements.
     if first & 0x8f == 0x08, count >= 12 {
       let hasLength = first & 0x30 != 0x10
       let unit = payload.byte(at: hasLength ? 2 : 1)
@@ -140,10 +141,9 @@ struct StreamDeduction {
 
 /// Determines the clock rate of a stream's timestamps.
 ///
-/// In the long run, timestamps advance with the clock whatever happens to single packets: the
-/// longer a stream is observed, the less bursts and jitter matter. Before that, the steps between
-/// packets decide: audio advances by packets of some milliseconds, and video has several packets
-/// per timestamp.
+/// In the long run, timestamps advance with the clock: the longer a stream is observed, the less
+/// bursts and jitter matter. Before that, the steps between packets decide: audio advances by
+/// packets of some milliseconds, and video has several packets per timestamp.
 struct StreamClock {
   /// The relation of a packet to the previous one.
   enum Spacing {
@@ -173,7 +173,7 @@ struct StreamClock {
   private var steps: [(ticks: UInt32, count: Int)] = []
   private var stepCount = 0
   private var sameTimes = 0
-  /// The number of packets that directly follow one with a later timestamp.
+  /// The number of packets that directly follow a packet with a later timestamp.
   private var backwards = 0
   private var types: [(type: UInt8, count: Int)] = []
 
@@ -246,7 +246,7 @@ struct StreamClock {
   }
 
   /// Returns whether nearly all steps are audio packets at this rate, that is, multiples of 2.5 ms,
-  /// most of them of the same length up to 120 ms.
+  /// at least half of which have the same length of at most 120 ms.
   private func steps(evenly rate: UInt32) -> Bool {
     // Steps can have any 32-bit value.
     let whole = steps.reduce(0) { sum, step in
@@ -325,7 +325,8 @@ struct ExtensionDeduction {
     elements = [:]
   }
 
-  /// Examines a packet; with the last one to examine, returns the extensions found; otherwise nil.
+  /// Examines a packet; after the last packet to examine, returns the extensions found, if any; nil
+  /// before that.
   mutating func examine(
     _ header: RTPHeader, _ bytes: RawSpan, from end: Int, kind: MediaKind?, at now: Instant
   ) -> HeaderExtensionMap? {
@@ -354,8 +355,8 @@ struct ExtensionDeduction {
       } else if element.lengths == [3], element.timing * 10 > element.count * 8 {
         uri = .absoluteSendTime
       } else if element.isText, element.textChanges == 0 {
-        // The first constant text is the section's name (MID). Another one that only video frames
-        // have is the encoding's name (RID).
+        // The first constant text is the section's name (MID). Another constant text that only
+        // video packets have is the encoding's name (RID).
         let isEncoding = map.mid != 0 && element.onFrames == element.count
         uri = isEncoding ? .streamID : .mid
       } else if element.lengths == [1], element.onFrames == 0 {

@@ -25,12 +25,12 @@ package struct ObservedStream: Hashable, Sendable {
   package var protects: UInt32?
   /// The FlexFEC source that protects this stream, if a description names it.
   package var protectedBy: UInt32?
-  /// Whether all known descriptions list ULPFEC.
+  /// Whether all known descriptions of the transport list ULPFEC.
   package var agreesOnCorrection = false
 
   /// The kind of media; nil if unknown.
   package var kind: MediaKind? { payloads.lazy.compactMap(\.kind).first }
-  /// The clock rate of the first payload type with one, in Hz; 0 if unknown.
+  /// The first known clock rate among the payload types, in Hz; 0 if none is known.
   package var clockRate: UInt32 { payloads.first { $0.clockRate > 0 }?.clockRate ?? 0 }
 }
 
@@ -83,8 +83,7 @@ struct StreamTable {
   private var places: [Key: Int] = [:]
   /// The streams by SSRC, newest last.
   private var bySource: [UInt32: [Int]] = [:]
-  /// The maximum number of an SSRC's streams that are searched for one that continues on another
-  /// transport.
+  /// How many of an SSRC's latest streams are checked for continuing on another transport.
   private static let candidatesMaximum = 64
   /// The last packet's stream, which is often the next packet's too.
   private var last: (key: Key, index: Int)?
@@ -138,7 +137,7 @@ struct StreamTable {
 /// Applications send their own messages on a call's path, and some look like RTP: each would become
 /// a stream with a single packet.
 struct UnprovenStreams {
-  /// A packet waiting for its source's second one.
+  /// A packet waiting for a second packet from its source.
   struct Packet {
     var packet: WaitingPacket
     var transport: Int
@@ -317,7 +316,7 @@ package struct SourceReception: Sendable {
     if partPackets > 1, !mayBegin { addJitter(rtpTime, arrival, clockRate) }
   }
 
-  /// Decides, by the step to the next packet, whether numbers restarted with the previous one.
+  /// Decides, by the step to the next packet, whether numbers restarted with the previous packet.
   private mutating func settleDoubt(step: Int) {
     guard let former = doubtful else { return }
     doubtful = nil

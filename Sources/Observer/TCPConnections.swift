@@ -5,7 +5,7 @@ import Wire
 /// The contents of TCP connections: ICE and TURN messages, and unencrypted signaling.
 struct TCPConnections {
   enum Message {
-    /// Equivalent to a datagram.
+    /// A message that would be a datagram over UDP.
     case datagram([UInt8])
     /// The text of a body or WebSocket message.
     case text([UInt8])
@@ -20,7 +20,7 @@ struct TCPConnections {
   }
 
   private enum Content {
-    /// Too few bytes to classify: those since the start or the last gap.
+    /// Not classified yet; holds the bytes since the start or the last gap.
     case undecided([UInt8])
     case messages(FramedStream)
     case http(HTTPReader)
@@ -171,8 +171,7 @@ struct TCPConnections {
     while numbers.count > Self.connectionsMaximum, let (old, number) = order.popFirst() {
       forget(old, number)
     }
-    // Entries for ended connections stay in the order until their turn, or until there are too
-    // many.
+    // Ended connections stay in `order` until they reach its front, or until it is too long.
     if order.count > 4 * Self.connectionsMaximum {
       order.removeAll { numbers[$0.tuple] != $0.number }
     }

@@ -120,7 +120,7 @@ struct TransportFollower {
 
 // MARK: - CallTable
 
-/// The calls, and the transports by username fragments.
+/// The calls, and the transports by call, by username fragment and by description.
 struct CallTable {
   private(set) var calls: [ObservedCall] = []
   /// Whether each call's ends have their final names.
@@ -149,7 +149,8 @@ struct CallTable {
 
   // MARK: Names
 
-  /// The time that a call waits for a response before its first check names it.
+  /// How long a call waits for a successful check or media before its first addresses become its
+  /// ends' names.
   private static let patience = Interval.seconds(6)
 
   /// The time at which the next call is named even without a response.
@@ -184,10 +185,10 @@ struct CallTable {
     }
   }
 
-  /// Returns the transports that ever had a username fragment.
+  /// Returns the transports that ever had this username fragment at either end.
   func transports(named fragment: String) -> [Int] { byFragment[fragment] ?? [] }
 
-  /// Returns the transports that ever had a description.
+  /// Returns the transports that ever had this description.
   func transports(described number: Int) -> [Int] { byDescription[number] ?? [] }
 
   mutating func describe(_ transport: Int, _ number: Int) {
@@ -220,7 +221,7 @@ struct CallTable {
 struct DTLSStates {
   private var states: [DTLSTransportState] = [.new, .new]
 
-  /// Changes an end's state; returns the previous one, or nil if nothing changes: a closed
+  /// Changes an end's state; returns the previous state, or nil if nothing changes: a closed
   /// association stays closed, and a repeated handshake does not undo a finished one.
   mutating func move(_ end: Int, to state: DTLSTransportState) -> DTLSTransportState? {
     let old = states[end]

@@ -8,7 +8,7 @@ enum AlterationKind: String, CaseIterable {
   case bits
   /// Changes one column's values, in one row or in all, sometimes to another type.
   case values
-  /// Changes the counters and sizes by which a row's bytes and steps are found.
+  /// Changes the counters and sizes that locate a row's bytes and steps.
   case counters
   /// Changes tables, columns, views and triggers.
   case schema
@@ -28,7 +28,9 @@ struct Altered {
   var mustBeNoticed = false
 }
 
-/// Alters takes; a take's number determines how.
+/// Makes altered takes.
+///
+/// The number of a take determines what is changed in it.
 struct Alterations {
   let bases: [String]
 
@@ -65,7 +67,7 @@ struct Alterations {
     let count = 1 + chance.below(16)
     let start = chance.below(bytes.count)
     for _ in 0..<count {
-      // Half of the flipped bits are anywhere in the file, half within 64 bytes of `start`.
+      // Half of the flips hit any place in the file, and half hit the 64 bytes after `start`.
       let place = chance.isOne(in: 2) ? chance.below(bytes.count) : start + chance.below(64)
       if place < bytes.count { bytes[place] ^= UInt8(1 << chance.below(8)) }
     }
@@ -123,7 +125,7 @@ struct Alterations {
     }
   }
 
-  /// Runs a change; returns its SQL and whether anything changed.
+  /// Runs an SQL statement; returns the statement and whether it changed anything.
   private func run(_ sql: String, _ connection: borrowing SQLiteConnection) throws -> (String, Bool)
   {
     let before = try connection.integer("SELECT total_changes()") ?? 0
@@ -142,8 +144,8 @@ struct Alterations {
     let rows = try connection.prepare("SELECT name FROM pragma_table_info('\(table)')")
     var names: [String] = []
     while try rows.step() { names.append(rows.text(0) ?? "") }
-    // A copy of an older take also has the tables and columns of later formats, which are never
-    // read from such a take.
+    // A copy of an older take also has the tables and columns of later formats, but no verb reads
+    // them.
     let format = try connection.integer("PRAGMA user_version") ?? 0
     guard let known = Table.allCases.first(where: { $0.storageName == table }) else { return names }
     guard known.since <= format else { return [] }
@@ -188,7 +190,7 @@ struct Alterations {
     let number = chance.pick(Self.values.prefix(15).map { $0 })
     let table = chance.pick(Self.tables)
     let row = "(SELECT rowid FROM \(table) LIMIT 1 OFFSET \(chance.below(60)))"
-    // A row's number is not part of its values, so changing it alters nothing.
+    // The row of `ending` has no stored number, so changing its number would alter nothing.
     let numbered = table == "ending" ? "tape" : table
     return try run(
       chance.pick([
@@ -299,7 +301,7 @@ struct Alterations {
       header.startUnixNanoseconds = chance.pick([.max, .min, 0, -1, 1 << 62])
     }
     let copy = try TakeCopy(path: path, header: header)
-    // Changes a few rows in a few steps; later steps refer to the first steps.
+    // Changes only a few rows, because later steps depend on earlier ones.
     let share = chance.pick([3, 20, 200, 1_000])
     var changes = 0
     var first = ""

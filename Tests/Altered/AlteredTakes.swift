@@ -5,8 +5,8 @@ import Tape
 
 /// Runs every verb that reads takes on altered takes.
 ///
-/// Each verb has to answer or refuse within 20 seconds of processor time, without a trap and within
-/// a gigabyte of memory; and a replay must fail if a value covered by the digest was changed.
+/// Each verb has to answer or refuse within 20 seconds of processor time and a gigabyte of memory,
+/// without a trap. A replay must fail if a value covered by the digest was changed.
 ///
 ///     altered --folder FOLDER --from 0 --count 1000 TAKE...
 ///

@@ -19,7 +19,7 @@ struct VerbRun {
   /// - Parameters:
   ///   - number: the take's number, which selects command lines.
   ///   - count: how many command lines to run.
-  ///   - replays: whether to include a replay in any case.
+  ///   - replays: whether to include a replay even if `number` does not select it.
   ///   - only: the verbs to run; empty for all.
   init(
     take: String, other: String, folder: String, number: UInt64, count: Int, replays: Bool,
@@ -79,7 +79,7 @@ struct VerbRun {
 
   /// The processor seconds that a verb may use, however busy the machine is.
   private static let seconds: UInt32 = 20
-  /// A verb that waits ten times as long without using the processor is stuck.
+  /// The total seconds after which a verb counts as stuck, even if it uses no processor time.
   private static let waiting = 10 * seconds
   private static let memory = 1 << 30
 
@@ -87,7 +87,7 @@ struct VerbRun {
     var outcome = Outcome()
     let report = "\(folder)/statuses"
     var start = 0
-    // A verb that ends the process is skipped, and another copy continues with the rest.
+    // If a verb ends the process, a new copy of the process continues after that verb.
     while start < lines.count {
       try? FileManager.default.removeItem(atPath: report)
       let status = try Self.inCopy { run(from: start, report) }

@@ -10,19 +10,19 @@ import Wire
 
 @testable import Importing
 
-/// Captures may contain anything and be altered anywhere: an import makes a take that replays, or
-/// reports an error in one sentence.
+/// Whatever a capture contains, its import makes a take that replays, or reports an error in one
+/// sentence.
 ///
-/// Tests 400 captures by default; if `RETAKE_MUTATIONS_EACH` is set, a twentieth of that number.
-/// Each has its own seed: `RETAKE_CAPTURE_SEED=N` starts with the Nth, `RETAKE_CAPTURE_TRACE=FILE`
-/// records which one is running, and `RETAKE_CAPTURE_SAMPLES=FOLDER` also alters the pcap files in
-/// a folder, with key logs of the same names.
+/// Tests 400 captures by default; if `RETAKE_MUTATIONS_EACH` is set, a twentieth of its value. Each
+/// capture has its own seed: `RETAKE_CAPTURE_SEED=N` starts with the Nth,
+/// `RETAKE_CAPTURE_TRACE=FILE` records which one is running, and `RETAKE_CAPTURE_SAMPLES=FOLDER`
+/// also alters the pcap files in a folder, with key logs of the same names.
 @Suite(.timeLimit(.minutes(InputBudget.minutes))) struct AnyBytesInCapturesTests {
   /// The seconds that one import may take, and the bytes of memory that all imports together may
   /// use.
   private static let secondsMaximum = 20.0
   private static let memoryMaximum = 1 << 30
-  /// One in this many takes is replayed, and one in this many captures becomes a take per call.
+  /// One in this many takes is replayed.
   private static let replayedEach = 16
 
   private static var environment: [String: String] { ProcessInfo.processInfo.environment }

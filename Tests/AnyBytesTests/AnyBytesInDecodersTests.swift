@@ -3,9 +3,9 @@ import Media
 import RTP
 import Testing
 
-/// Optional decoders, fed arbitrary frames: each frame is decoded or rejected.
+/// Feeds arbitrary frames to the optional decoders, which must decode or reject each frame.
 ///
-/// They use 4 of every thousand inputs that `AnyBytesTests` distributes.
+/// These tests use 4 of every thousand inputs that `AnyBytesTests` distributes.
 @Suite struct AnyBytesInDecodersTests {
   /// Parameter sets for 64x44 pixels, and the start of a slice.
   private static let h264: [UInt8] =

@@ -5,10 +5,10 @@ import SDP
 import Testing
 import Wire
 
-/// A room may face any server: messages arrive mutated, late, twice, in any order or never, while
+/// A room survives any server: messages arrive mutated, late, twice, in any order or never, while
 /// the room sends requests and connections open and close.
 ///
-/// It uses 10 of every thousand inputs that `AnyBytesTests` distributes.
+/// These tests use 10 of every thousand inputs that `AnyBytesTests` distributes.
 @Suite(.timeLimit(.minutes(InputBudget.minutes))) struct AnyBytesInRoomsTests {
   private func tell(_ entrance: String, _ count: Int, _ taken: Int) {
     print("any bytes: \(entrance): \(count) inputs, \(taken) of them with an effect")
@@ -95,7 +95,7 @@ import Wire
   }
 }
 
-/// A room's state machine, facing a server that does anything.
+/// A room's state machine, connected to a server that may send anything.
 private struct RoomFuzz<Protocol: SignalingMachine> {
   private static var episodeLength: Int { 250 }
   private var isOverHTTP: Bool { ["whip", "whep"].contains(Protocol.name) }
@@ -156,7 +156,7 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
     if damage.below(8) != 0 { step(.transport(transport, .opened(subprotocol: nil))) }
   }
 
-  /// Leaves the room, which must close in time whatever the server does.
+  /// Leaves the room, and expects it to close in time whatever the server does.
   private mutating func end() {
     step(.intent(.leave))
     for _ in 0..<100 where endings == 0 {
@@ -236,7 +236,7 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
     return damage.below(4) == 0 ? String(decoding: bytes, as: UTF8.self) : answering(bytes)
   }
 
-  /// Turns a message into the answer to the last request.
+  /// Returns a message that refers to the last request, and so answers it.
   private func answering(_ bytes: [UInt8]) -> String {
     let text = String(decoding: bytes, as: UTF8.self)
     guard let transaction else { return text }

@@ -4,9 +4,9 @@ import Tape
 import Testing
 import Wire
 
-/// Captures, key logs and observed packets may contain any bytes.
+/// Feeds arbitrary bytes to the parsers of captures, key logs and observed packets.
 ///
-/// They use 50 of every thousand inputs that `AnyBytesTests` distributes.
+/// These tests use 50 of every thousand inputs that `AnyBytesTests` distributes.
 @Suite(.timeLimit(.minutes(InputBudget.minutes))) struct AnyBytesOnTheWireTests {
   private func count(_ perMille: Int) -> Int { InputBudget.count(perMille) }
 
@@ -34,7 +34,7 @@ import Wire
     var taken = 0
     for _ in 0..<count {
       let bytes = damage.damaged(samples)
-      // Read in two parts, because a capture may arrive through a pipe.
+      // Reads the capture in two parts, because it may arrive through a pipe.
       let events = Self.read(bytes, cut: damage.below(bytes.count + 1))
       if events > bytes.count { Issue.record("\(events) events in \(bytes.count) bytes") }
       taken += events > 0 ? 1 : 0
@@ -126,7 +126,7 @@ import Wire
     let payloads = packets.map(\.bytes)
     var genesis = ObserverGenesis.ofToday
     genesis.waitingPacketsMaximum = 100
-    // Decoders have fuzz tests of their own; here they would only take time.
+    // Decoders have their own fuzz tests, so most rounds skip them to save time.
     genesis.decodes = damage.below(8) == 0
     let observer = ObserverMachine()
     var outbox = Outbox<ObserverOutput>()

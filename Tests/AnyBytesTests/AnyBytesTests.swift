@@ -13,7 +13,7 @@ import Wire
 
 /// Every parser of untrusted input survives any bytes: no traps, no hangs, no reads out of bounds.
 ///
-/// A million inputs by default; `RETAKE_MUTATIONS=N` sets another total, and
+/// The tests use a million inputs by default; `RETAKE_MUTATIONS=N` sets another total, and
 /// `RETAKE_MUTATIONS_EACH=N` the number for each parser (`make fuzz`).
 @Suite(.timeLimit(.minutes(InputBudget.minutes))) struct AnyBytesTests {
   private func count(_ perMille: Int) -> Int { InputBudget.count(perMille) }
@@ -84,14 +84,15 @@ import Wire
     #expect(taken > count / 10)
   }
 
-  /// Reads a payload as `codec`'s, and repacketizes it.
+  /// Parses a payload in `codec`'s format, and packetizes the result again.
   private func check(_ codec: Codec, _ payload: [UInt8]) {
     let name = codec.name.rawValue
     _ = codec.look?(payload.span.bytes)
     switch codec.payload.read(payload.span.bytes)?.content {
     case .slice(let range) where range.upperBound > payload.count:
       Issue.record("a slice of \(name) ends at \(range.upperBound)")
-    // Start codes are longer than the lengths that they replace.
+    // The result may be longer than the payload, because start codes are longer than the lengths
+    // that they replace.
     case .bytes(let made) where made.count > 4 + 2 * payload.count:
       Issue.record("\(payload.count) bytes of \(name) became \(made.count)")
     default: break
@@ -117,8 +118,8 @@ import Wire
     for _ in 0..<count {
       let bytes = damage.damaged(samples)
       let compound = RTCPCompound(parsing: bytes.span.bytes)
-      // Every packet takes at least four bytes. With more packets than the input has room for, it
-      // could inflate memory.
+      // Every packet needs at least four bytes. If a parser reported more packets than fit into the
+      // input, a small input could use much memory.
       if compound.packets.count + compound.malformedCount > bytes.count / 4 + 1 {
         Issue.record("\(compound.packets.count) packets in \(bytes.count) bytes")
       }
@@ -130,8 +131,8 @@ import Wire
 
   /// Sends damaged packets to associations in every state.
   ///
-  /// The packets are those of the association's peer, with valid checksums and tags, because others
-  /// are dropped early.
+  /// The packets come from the association's peer and get valid checksums and tags, because an
+  /// association drops all others before it parses them.
   @Test func anyBytesMayBeSCTP() throws {
     var damage = Damage(seed: 7)
     let samples = Samples.associations()
@@ -150,7 +151,7 @@ import Wire
     var outbox = Outbox<SCTPAssociation.Output>()
     for round in 0..<count {
       var bytes = damage.damaged(samples.packets)
-      // Only a few packets have another association's ports and tag; those are dropped unread.
+      // Most packets get this association's ports and tag; all others are dropped unread.
       if bytes.count >= 12, damage.below(8) != 0 {
         bytes.replaceSubrange(0..<8, with: samples.packets[1][0..<8])
       }

@@ -1,6 +1,8 @@
 import Wire
 
-/// Alters captures field by field, seeded: the same seed gives the same file.
+/// Alters captures field by field.
+///
+/// The same seed always makes the same file.
 struct CaptureDamage {
   var damage: Damage
 
@@ -48,7 +50,7 @@ struct CaptureDamage {
         lengthen(&sample.records[index].frame, sample.networkOffset)
       }
     case 13:
-      // All following packets arrive up to two seconds later, or up to 23 days.
+      // All following packets arrive up to two seconds later, or up to 23 days later.
       let step = Int64(below(4) == 0 ? below(2_000_000_000) : below(2000)) * 1_000_000
       for index in place..<sample.records.count {
         let at = sample.records[index].nanoseconds +| step

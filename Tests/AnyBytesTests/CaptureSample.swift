@@ -3,7 +3,7 @@ import Wire
 
 /// A capture in parts, so that fields can be altered one by one.
 struct CaptureSample {
-  /// A frame, with its entries in the file.
+  /// A frame, and the fields of its record in the file.
   struct Record {
     var seconds: Int64
     var nanoseconds: Int64

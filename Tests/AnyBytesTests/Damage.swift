@@ -1,6 +1,8 @@
 import Seeded
 
-/// Damages samples, seeded: the same seed gives the same inputs.
+/// Damages samples.
+///
+/// The same seed always makes the same inputs.
 struct Damage {
   private var random: SeededGenerator
 
@@ -18,13 +20,13 @@ struct Damage {
     return bytes
   }
 
-  /// The values at which lengths, signs and classes change.
+  /// Byte values at the limits of length fields, sign bits and datagram classes.
   private static let edges: [UInt8] = [
     0, 1, 2, 0x0f, 0x10, 0x3f, 0x40, 0x7f, 0x80, 0xbf, 0xfe, 0xff,
   ]
 
   private mutating func wound(_ bytes: inout [UInt8]) {
-    // A packet's shape is decided by its first bytes, so half of the damage goes there.
+    // The first bytes determine how a packet is parsed, so half of the damage hits them.
     let reach = below(2) == 0 ? bytes.count : min(bytes.count, 40)
     guard reach > 0 else {
       bytes.append(UInt8(truncatingIfNeeded: next()))

@@ -6,7 +6,7 @@ enum InputBudget {
   static let total = number("RETAKE_MUTATIONS") ?? 1_000_000
   /// The number of inputs for each parser; nil uses the shares.
   static let each = number("RETAKE_MUTATIONS_EACH")
-  /// The minutes that a suite may take: half a day with a million inputs per parser.
+  /// The time limit of a suite in minutes; half a day if each parser gets a fixed number of inputs.
   static let minutes = each == nil ? 10 : 720
 
   private static func number(_ name: String) -> Int? {

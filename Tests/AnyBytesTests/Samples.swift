@@ -105,7 +105,7 @@ enum Samples {
   /// Returns an association in each state that can receive packets: in the handshake, with data,
   /// closing channels, and in each stage of the shutdown.
   ///
-  /// All have the same tag.
+  /// All of them have the same verification tag.
   static func states(of model: SCTPAssociation, at now: Instant) -> [SCTPAssociation] {
     var outbox = Outbox<SCTPAssociation.Output>()
     var waiting = SCTPAssociation(entropy: Entropy(seed: [9]).stream("sctp"))

@@ -2,7 +2,7 @@ import AudioSession
 import Lab
 import Testing
 
-/// Which device operations a change of mode causes, and in which order.
+/// Tests which device operations a change of mode causes, and in which order.
 struct AudioModeTests {
   private typealias Operation = AudioDeviceOperation
 

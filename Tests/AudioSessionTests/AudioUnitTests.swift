@@ -3,7 +3,7 @@ import Lab
 import Testing
 import Wire
 
-/// When the device is initialized, runs, and is released.
+/// Tests when the device is initialized, when it runs, and when it is released.
 struct AudioUnitTests {
   /// The changes expected in each state: first whether the device may be used, then whether it
   /// runs.
@@ -66,7 +66,7 @@ struct AudioUnitTests {
     #expect(session.states.suffix(6).contains("audio-playout: playing -> stopped"))
   }
 
-  /// The flag has no effect unless audio is manual.
+  /// The enable flag has no effect unless audio is manual.
   @Test func theEnableFlagCountsWithManualAudioOnly() {
     let session = VirtualAudioSession()
     session.call(.setAudioEnabled(false))

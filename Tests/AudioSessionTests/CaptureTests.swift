@@ -4,7 +4,7 @@ import Media
 import Testing
 import Wire
 
-/// The audio path from sources to senders.
+/// Tests the path of audio from its sources to the senders.
 struct CaptureTests {
   private static func ramp(_ count: Int, from start: Int = 0) -> [Int16] {
     (0..<count).map { Int16(truncatingIfNeeded: ($0 + start) % 20_011 - 10_000) }

@@ -4,7 +4,7 @@ import Media
 import Testing
 import Wire
 
-/// The path of received audio to the device.
+/// Tests the path of received audio to the device.
 struct PlayoutTests {
   private func playing(_ type: AudioIOType = .notSpecified) -> VirtualAudioSession {
     let session = VirtualAudioSession()

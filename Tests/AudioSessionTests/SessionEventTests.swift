@@ -3,7 +3,7 @@ import Lab
 import Testing
 import Wire
 
-/// External events of a session, and the order in which they are handled.
+/// Tests a session's external events, and the order in which they are handled.
 struct SessionEventTests {
   private func running() -> VirtualAudioSession {
     let session = VirtualAudioSession()

@@ -2,7 +2,7 @@ import Testing
 
 @testable import AudioSession
 
-/// An audio session's parts, one by one.
+/// Tests each part of an audio session separately.
 struct SessionPartTests {
   @Test func removingTheLastActivationEndsTheSession() {
     var activations = SessionActivations()
@@ -28,7 +28,7 @@ struct SessionPartTests {
     #expect(!activations.isLastOfUnit)
     activations.removeUnit()
     activations.removeUnit()
-    // The remaining activation is the application's.
+    // Only the application's activation remains.
     #expect(activations.count == 1 && activations.isLast && !activations.isLastOfUnit)
   }
 

@@ -1,7 +1,7 @@
 import CDTLS
 import Testing
 
-/// The certificates of an association in C.
+/// Tests the C code for an association's certificates.
 struct CertificateTests {
   @Test func anAssociationHasOneCertificateOfEachType() throws {
     var callbacks = cdtls_callbacks()

@@ -3,7 +3,7 @@ import CProcess
 import Glibc
 import Testing
 
-/// The `gettimeofday` that replaces libc's.
+/// Tests the `gettimeofday` that replaces libc's.
 struct ClockTests {
   @Test func gettimeofdayAcceptsANullTime() throws {
     // libc's header does not allow this call from Swift.

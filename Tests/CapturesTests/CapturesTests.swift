@@ -17,18 +17,19 @@ struct CapturesTests {
 
   @Test func thereAreCaptures() { #expect(CapturesTests.takes.count >= 6) }
 
-  /// As long as the stack's revision is the capture's, every byte is compared.
+  /// Compares every byte if the capture has the stack's current revision.
   ///
-  /// A change to an output raises `stackRevision`, or `observerRevision` for the observer's output;
-  /// older captures are then compared by meaning.
+  /// Every change to the stack's output raises `stackRevision`, and every change to the observer's
+  /// output raises `observerRevision`. Captures of an older revision are compared by meaning.
   ///
-  /// A capture that other libraries only partly replay is shown as cancelled, with the reason; with
-  /// RETAKE_STRICT=1, for machines that have the capture's libraries, it fails.
+  /// If this machine's libraries can replay a capture only in part, the test is shown as cancelled,
+  /// with the reason. With RETAKE_STRICT=1, for machines that have the capture's libraries, the
+  /// test fails.
   @Test(arguments: takes)
   func aCaptureReplaysIdentically(name: String) throws {
     let path = CapturesTests.folder.appendingPathComponent(name).path
     let reader = try TapeReader(path: path)
-    // Takes without a revision were made by revision 1, the first one counted.
+    // A take without a revision was made by revision 1, the first numbered revision.
     let isOfThis =
       try (reader.header.revision ?? 1) == stackRevision && reader.otherRevisions() == []
     let result = TakeVerification.run(

@@ -4,8 +4,7 @@ import Replay
 import Tape
 import Testing
 
-/// The promise for older takes: they open, answer queries and export forever, and replay with the
-/// same meaning.
+/// Older takes can be opened, queried and exported forever, and replay with the same meaning.
 ///
 /// One take of each format is kept and never recorded again.
 struct FormatTests {

@@ -23,7 +23,7 @@ import copy_of_sources
 from changes import CHANGES
 from copy_of_sources import COPY, ROOT
 
-# The number of commits in which every row gets its turn.
+# Every row is tested once in this many commits.
 TURNS = 20
 # The time limit for a test without its switch, in seconds.
 PATIENCE = 600

@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// Files that are not takes, and damaged takes: every verb exits with one sentence and status 65.
+/// For files that are not takes and for damaged takes, every verb exits with one sentence and
+/// status 65.
 struct BadFileTests {
   private func expectRefusal(_ path: String, _ words: String) async throws {
     for verb in [

@@ -9,11 +9,11 @@ import Testing
 /// A call in real time leaves most of two processors idle.
 @Suite(.serialized) enum LiveMediaTests {}
 
-/// Real-time tests of networks and of how calls end, which run beside both.
+/// Real-time tests of networks and of how calls end, which run beside the other two suites.
 @Suite(.serialized) enum LiveConnectionTests {}
 
 extension LiveTests {
-  /// `record serve` and `record call` against each other over loopback.
+  /// Tests `record serve` and `record call` with each other over loopback.
   struct CallTests {
     private func received(_ kind: String, _ path: String) throws -> Int64 {
       try Takes.number(
@@ -26,7 +26,7 @@ extension LiveTests {
       let folder = try Folder()
       let (answered, called) = (folder.file("serve.take"), folder.file("call.take"))
       let server = try await LiveTests.serve("--once", "--out", answered, at: "/offer")
-      // On a busy machine, fewer than five seconds may give no video frames.
+      // On a busy machine, a call of less than five seconds may receive no video frames.
       let call = try await Tool.run(
         "record", "call", server.url, "--seconds", "5", "--bind", "127.0.0.1", "--out", called)
       #expect(call.status == 0, "\(call.errors)")

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The `retake debug` commands with valid, invalid and missing arguments.
+/// Tests the `retake debug` commands with valid, invalid and missing arguments.
 struct DebugCommandsTests {
   private func debug(_ path: String, _ commands: String...) async throws -> Tool.Outcome {
     try await Tool.run(["debug", path] + commands.flatMap { ["-c", $0] })

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// `retake debug` in a terminal.
+/// Tests `retake debug` in a terminal.
 struct DebugTerminalTests {
   /// Starts a session whose history is kept in the test's folder.
   private func session(_ path: String, _ folder: Folder) async throws -> TerminalRun {
@@ -38,8 +38,8 @@ struct DebugTerminalTests {
     let (made, folder) = (try await Takes.lossyCall(), try Folder())
     let run = try await session(made.path, folder)
     try await run.type("seek step:20\r", until: "after step 19) ")
-    // No row marks that place, so the search walks the complete take. Retry until it is
-    // interrupted.
+    // No step meets this command's condition, so the command walks the complete take. Retry until
+    // it is interrupted.
     for _ in 0..<20 where !run.screen.contains("interrupted; still at") {
       // Once the line is entered, Ctrl-C is a signal again.
       let before = run.type(

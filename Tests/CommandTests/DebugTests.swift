@@ -179,7 +179,7 @@ struct DebugTests {
     return folder
   }()
 
-  /// A debugger that lacks a library is skipped; without any debugger, an alternative is suggested.
+  /// A debugger that does not start is skipped; if none starts, the output suggests an alternative.
   @Test func withoutADebuggerThatStartsTheWayOutIsReported() async throws {
     let made = try await Takes.lossyCall()
     let folder = try Folder()

@@ -2,7 +2,7 @@ import Foundation
 import Tape
 import Testing
 
-/// H.264 and AV1 video frames, decoded if the build has the libraries.
+/// Tests that H.264 and AV1 video frames are decoded if the build has the libraries.
 @Suite struct DecodingTests {
   private static let hasH264 = (try? Toolchain.current(for: ""))?.openh264 != nil
 
@@ -34,7 +34,7 @@ import Testing
     #expect(upgrade.status == 0, "\(upgrade.output) \(upgrade.errors)")
     #expect(try Takes.number(upgraded, Self.digests) == videoFrames)
     for path in [plain, decoded, upgraded] { try await Takes.expectIdentical(path) }
-    // Without decoded frames, it makes no difference whether the build could decode.
+    // In a take without decoded frames, it makes no difference whether the build could decode them.
     let info = try await Tool.run("info", decoded)
     #expect(info.output.contains("OpenH264 "), "\(info.output)")
     #expect(try await !Tool.run("info", plain).output.contains("OpenH264 "))

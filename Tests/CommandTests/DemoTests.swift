@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Recordings between two stacks in one process, replayed in separate processes.
+/// Records calls between two stacks in one process, and replays them in separate processes.
 struct DemoTests {
   private func expectIdentical(_ outcome: Tool.Outcome) {
     #expect(outcome.status == 0, "\(outcome.output) \(outcome.errors)")

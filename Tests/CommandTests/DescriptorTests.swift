@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Commands under a low limit on open files fail with one sentence and without a trap.
+/// Under a low limit on open files, commands fail with one sentence and without a trap.
 struct DescriptorTests {
   @Test(arguments: [4, 8, 16, 32])
   func fewDescriptorsAreReported(limit: Int) async throws {

@@ -2,8 +2,8 @@ import Foundation
 import Testing
 
 extension LiveMediaTests {
-  /// Calls with the machine's microphone, camera and loudspeaker, simulated by programs of the same
-  /// names in a separate PATH.
+  /// Calls with a microphone, a camera and a loudspeaker, which are simulated by replacing the
+  /// system's audio and video programs in PATH.
   struct DeviceRecordingTests {
     /// A machine whose microphone delivers a 500 Hz tone, whose camera shows grey, and whose
     /// loudspeaker writes its input to a file.
@@ -87,8 +87,8 @@ extension LiveMediaTests {
           "--send", "microphone,camera", "--camera", machine.folder.file("video"),
           "--camera-size", "320x240", "--out", spoken,
         ], columns: 160, environment: machine.environment)
-      // Wait for the person to start: while other tests run, that may take longer than the listener
-      // stays.
+      // Wait until the person has started. While other tests run, this may take longer than the
+      // listener stays in the room.
       try await person.wait(for: "microphone [#")
       let listener = try await Tool.run(visit + ["--seconds", "5", "--out", heard])
       person.send(SIGINT)

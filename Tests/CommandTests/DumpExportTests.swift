@@ -3,7 +3,7 @@ import Testing
 
 @testable import Tape
 
-/// A take's calls, events and statistics as dumps and traces for other tools.
+/// Tests exports of a take's calls, events and statistics as dumps and traces for other tools.
 struct DumpExportTests {
   // MARK: Reports
 
@@ -42,7 +42,7 @@ struct DumpExportTests {
       _ = try await Exports.export(take, "--format", format, "--out", dump)
       let again = try await Exports.imported(dump)
       var before = try Self.statistics(take)
-      // The changes-only format cannot say that a member vanished from an object that remains.
+      // The changes-only format cannot express that an object has lost a member.
       if format == "rtcstats" { before = before.mapValues(Self.withVanishedMembers) }
       let after = try Self.statistics(again)
       #expect(Set(before.keys) == Set(after.keys))
@@ -77,7 +77,7 @@ struct DumpExportTests {
     #expect(calls(one) == calls(two))
   }
 
-  /// The requirements of rtcstats' importer of 2026 for a webrtc-internals dump.
+  /// Checks everything that rtcstats' importer of 2026 requires of a webrtc-internals dump.
   @Test func aDumpOfInternalsHasWhatImportersRequire() async throws {
     let folder = try Folder()
     let path = folder.file("dump")

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension LiveConnectionTests {
-  /// How recordings end when they are interrupted.
+  /// Tests how recordings end when they are interrupted.
   struct EndingTests {
     /// The maximum part of a call that may be missing: one transaction of 100 ms, plus a busy
     /// machine's delay.
@@ -21,7 +21,8 @@ extension LiveConnectionTests {
         let last = try? Takes.number(path, "SELECT max(at_ns) FROM tape")
         return last ?? 0 > milliseconds * 1_000_000
       }
-      // Transactions are committed every 100 ms; the kill falls anywhere between two of them.
+      // Transactions are committed every 100 ms; the kill may come at any moment between two
+      // commits.
       let moment = ContinuousClock.now + .milliseconds(milliseconds % 97)
       try await poll("the moment") { ContinuousClock.now >= moment }
       run.send(SIGKILL)

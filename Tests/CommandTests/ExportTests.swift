@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A take's exports for other tools.
+/// Tests a take's exports for other tools.
 struct ExportTests {
   /// A capture parsed by hand: nanosecond pcap, packets starting with an IPv4 header.
   private struct Capture {
@@ -84,7 +84,7 @@ struct ExportTests {
       ORDER BY row LIMIT 1 OFFSET 5
       """)
     #expect(packets.contains { $0[9] == 17 && $0.suffix(frame.count).elementsEqual(frame) })
-    // RTCP starts with a report whose length leads to the next block, so nothing is encrypted.
+    // RTCP is not encrypted: it starts with a report whose length leads to the next packet.
     let reports = packets.map { Array($0.dropFirst(28)) }
       .filter { $0.count > 8 && [200, 201].contains($0[1]) && $0[0] >> 6 == 2 }
     let sent = try Takes.number(
@@ -163,7 +163,7 @@ struct ExportTests {
       #expect(
         try Data(contentsOf: folder.url(name)) == Data(contentsOf: whole.url(name)), "\(name)")
     }
-    // This selection starts with a frame that no decoder can start with.
+    // This selection starts with a frame that cannot be decoded without earlier frames.
     let part = try Folder()
     let few = try await Tool.run(
       "export", made.path, "--media", part.path, "--from", "1.5s", "--to", "2s")

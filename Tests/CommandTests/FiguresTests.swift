@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// One figure has one value, wherever a user reads it: in the summary, in the findings, in SQL and
-/// in the catalogue.
+/// A figure has the same value wherever a user reads it: in the summary, in the findings, in SQL
+/// and in the catalogue.
 struct FiguresTests {
   private typealias Object = [String: Any]
 
@@ -139,7 +139,7 @@ struct FiguresTests {
     #expect(takes.count == summaries.count && takes.count >= 40)
   }
 
-  /// Includes findings that participants did not notice.
+  /// Compares all findings, including those that participants did not notice.
   @Test func aFindingSaysTheSameOfItsCauseEverywhere() async throws {
     let (summaries, found) = (try await Self.takes("summary"), try await Self.takes("findings"))
     let rows = try await Self.rows("SELECT * FROM finding")

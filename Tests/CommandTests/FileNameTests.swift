@@ -2,7 +2,7 @@ import Foundation
 import Testing
 import Wire
 
-/// Unusual file names, and files left by a killed process.
+/// Tests unusual file names, and files left by a killed process.
 struct FileNameTests {
   @Test func aNameNeedNotBeUTF8() async throws {
     let (made, folder) = (try await Takes.lossyCall(), try Folder())
@@ -80,7 +80,7 @@ struct FileNameTests {
     #expect(outcome.output.hasSuffix("700\n700\n700\n700\n700\n600\n"), "\(outcome.output)")
   }
 
-  /// A link to a victim's file, placed at the output's name beforehand, is not followed.
+  /// If an attacker has placed a link at the output's path, the link is not followed.
   @Test func linksAreNotFollowedWhereFilesAreMade() async throws {
     let (made, folder) = (try await Takes.lossyCall(), try Folder())
     let victim = try folder.write("victim", "keep".utf8)
@@ -131,12 +131,12 @@ struct FileNameTests {
     let all = try await Tool.run("export", take, "--pcap", folder.file("all.pcap"))
     let one = try await Tool.run("export", take, "--pcap", folder.file("one.pcap"), "--peer", "1")
     #expect(all.status == 0 && one.status == 0, "\(all) \(one)")
-    // Both ends are in one call: each datagram left one of them and arrived at the other.
+    // The take has both ends of one call, so each datagram leaves one end and arrives at the other.
     let bytes = try ["a.pcap", "all.pcap", "one.pcap"].map { try Data(contentsOf: folder.url($0)) }
     #expect(bytes[0] == bytes[1] && bytes[1] == bytes[2])
   }
 
-  /// If the last packets are dated a year later, an export does not repeat a picture for a year.
+  /// If the last packets are dated a year later, an export does not fill the year with one picture.
   @Test func aWrongDateDoesNotFillTheDisk() async throws {
     let (made, folder) = (try await Takes.lossyCall(), try Folder())
     let capture = folder.file("a.pcap")

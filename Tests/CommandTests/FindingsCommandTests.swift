@@ -13,7 +13,7 @@ struct FindingsCommandTests {
     let lines = outcome.output.split(separator: "\n")
     #expect(lines[2].contains("Packet loss from "))
     #expect(lines.contains { $0.contains("-> Freeze, ") })
-    // The command's former name gives the same output.
+    // The command prints the same under its former name.
     let former = try await Tool.run("stats", "--problems", take)
     #expect(former.output == outcome.output)
   }
@@ -95,7 +95,7 @@ struct FindingsCommandTests {
     // Without `--explain`, the output mentions the option.
     #expect(!text.contains("--explain replays"))
     #expect(try await Tool.run("findings", take).output.contains("--explain replays the call"))
-    // Observed calls cannot be run again with a change, and this one has no fault.
+    // Observed calls cannot be run again with a change, and this call has no fault to explain.
     let seen = try await Tool.run("findings", Self.capture("observed-firefox"), "--explain")
     #expect(seen.status == 0 && !seen.output.contains("Replayed"))
     #expect(!seen.output.contains("--explain"))

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A call between two Chromiums under loss, one of which received FlexFEC (`flexfec-03`).
+/// Imports a lossy call between two Chromiums, one of which received FlexFEC (`flexfec-03`).
 struct FlexFECImportTests {
   private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
@@ -17,8 +17,9 @@ struct FlexFECImportTests {
     ("framesDecoded", 109), ("keyFramesDecoded", 2), ("framesDropped", 0), ("freezeCount", 1),
   ]
 
-  /// With descriptions, which name the repair stream, and without them, when only the repair
-  /// packets show what they protect.
+  /// Imports the call with descriptions, which name the repair stream, and without them.
+  ///
+  /// In the second case, only the repair packets show what they protect.
   @Test(arguments: [true, false])
   func anObservedReceiverCountsAsChromiumDoes(isDescribed: Bool) async throws {
     let folder = try Folder()

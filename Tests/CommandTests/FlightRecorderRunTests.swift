@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Flight recorders as users start them.
+/// Runs flight recorders as users start them.
 struct FlightRecorderRunTests {
   private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "ObserverTests/Samples")

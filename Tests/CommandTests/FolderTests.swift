@@ -3,7 +3,7 @@ import Testing
 
 @testable import Tape
 
-/// Commands on folders of takes.
+/// Tests commands on folders of takes.
 struct FolderTests {
   private static let good = "live-loopback"
   private static let bad = "virtual-heavy-loss"
@@ -42,7 +42,7 @@ struct FolderTests {
       return try #require(value as? [[String: Any]])
     }
 
-    /// Returns which takes have which findings, as `virtual-heavy-loss.take loss`.
+    /// Returns each take's findings, in the form `virtual-heavy-loss.take loss`.
     func found() async throws -> [String] {
       try await rows("sql", path, "SELECT DISTINCT take, id FROM finding ORDER BY take, id")
         .map { row in
@@ -77,7 +77,7 @@ struct FolderTests {
     let first = try await takes.found()
     try takes.add(Self.good, as: "new")
     #expect(try await takes.rows("sql", takes.path, "SELECT take FROM take").count == 2)
-    // Another session replaces the take of that name.
+    // Another recording replaces the take of the same name.
     try takes.add(Self.good, as: Self.bad)
     #expect(try await takes.found() != first)
     try FileManager.default.removeItem(atPath: takes.take("new"))
@@ -101,7 +101,7 @@ struct FolderTests {
       "sql", takes.path, sql, "--over",
       "SELECT sum(n) AS n, count(DISTINCT take) AS takes FROM rows")
     #expect(over[0]["n"] as? Int == sum && over[0]["takes"] as? Int == 2)
-    // Several named takes act as a folder, too; --each skips the catalogue.
+    // Several takes named on the command line act as a folder, too; `--each` skips the catalogue.
     let each = try await takes.rows(
       "sql", takes.take(Self.bad), takes.take(Self.good), "SELECT count(*) AS n FROM stream",
       "--each")
@@ -176,7 +176,8 @@ struct FolderTests {
 
   @Test func whereNothingCanBeWrittenTheCacheOfTheUserIsUsed() async throws {
     let takes = try TakesFolder(Self.bad)
-    // Another user's link leads out of the folder.
+    // The catalogue's path is a link to a file outside the folder, as another user may have made
+    // it.
     let other = try takes.cache.write("other", Data("mine".utf8))
     try FileManager.default.createSymbolicLink(
       atPath: takes.catalogue, withDestinationPath: other)

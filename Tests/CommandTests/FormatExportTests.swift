@@ -3,7 +3,8 @@ import Testing
 
 @testable import Tape
 
-/// `retake export --format`: what other tools read, and what an import restores.
+/// Tests what other tools read in the files of `retake export --format`, and what an import
+/// restores from them.
 struct FormatExportTests {
   // MARK: Media
 
@@ -56,7 +57,8 @@ struct FormatExportTests {
     #expect(pages[0].flags == 2 && pages[0].packets[0].starts(with: Array("OpusHead".utf8)))
     #expect(pages[1].packets[0].starts(with: Array("OpusTags".utf8)))
     #expect(pages.last?.flags == 4)
-    // Each received packet is stored unchanged, and lasts as long as the sender's clock says.
+    // Each received packet is stored unchanged, and its duration follows from the sender's
+    // timestamps.
     let came = try Exports.rows(
       made.path,
       """
@@ -253,7 +255,7 @@ struct FormatExportTests {
     let file = try [UInt8](Data(contentsOf: URL(filePath: path)))
     let line = try #require(file.firstIndex(of: 10))
     #expect(String(decoding: file[..<line], as: UTF8.self).hasPrefix("#!rtpplay1.0 "))
-    // Each record has its own length and the packet's, which is 0 for RTCP.
+    // Each record states its own length and the packet's original length, which is 0 for RTCP.
     var place = line + 17
     var kinds = [0, 0]
     while place + 8 <= file.count {
@@ -296,8 +298,8 @@ struct FormatExportTests {
       """
     let before = try Exports.rows(made.path, frames + " AND peer = 2")
     let after = Set(try Exports.rows(take, frames))
-    // The two jitter buffers give up different frames of a lossy call; the frames that both have
-    // are equal.
+    // The two jitter buffers drop different frames of a lossy call; the frames that both have are
+    // equal.
     let shared = before.count { after.contains($0) }
     #expect(shared * 10 >= before.count * 7, "\(shared) of \(before.count)")
     let media =

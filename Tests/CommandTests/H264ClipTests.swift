@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension LiveMediaTests {
-  /// H.264 files, which are sent unchanged or not at all.
+  /// Tests that H.264 files are sent unchanged or not at all.
   struct H264ClipTests {
     /// Returns undecodable H.264 video frames, with a key frame in every ten.
     ///

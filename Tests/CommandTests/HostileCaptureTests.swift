@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Captures that no network produces, as an attacker sends or writes them.
+/// Captures that no real network produces, but that an attacker may send or write.
 struct HostileCaptureTests {
   /// Imports a capture; the import has to succeed.
   private func imported(
@@ -16,7 +16,8 @@ struct HostileCaptureTests {
 
   // MARK: Hostile packets
 
-  /// Three RTP-like datagrams longer than the probation limit once ended the import.
+  /// In an earlier version, three RTP-like datagrams longer than the probation limit ended the
+  /// import.
   @Test(arguments: [4100, 20_000])
   func threeLargeDatagramsEndNothing(_ length: Int) async throws {
     let folder = try Folder()
@@ -31,8 +32,8 @@ struct HostileCaptureTests {
       let take = folder.file("large\(decode.count).take")
       let made = try await Tool.run(["import", file, "--out", take] + decode)
       #expect(made.status == 0 && !made.wasKilled, "\(made.errors)")
-      // Datagrams longer than jumbo frames do not wait for the verdict; the third one starts the
-      // call.
+      // Datagrams longer than jumbo frames are dropped during probation, until the third one starts
+      // the call.
       #expect(made.output.contains("6 datagrams"))
       if length < 9000 { #expect(made.output.contains("1 call,")) }
       try await Takes.expectIdentical(take)
@@ -66,7 +67,8 @@ struct HostileCaptureTests {
     #expect(each.status == 0, "\(each.errors)")
   }
 
-  /// An address that answers is accepted after any number of silent ones, so a flood hides no call.
+  /// An address that answers is accepted after any number of silent addresses, so a flood cannot
+  /// hide a call.
   @Test func aCallBehindAFloodIsSeen() async throws {
     let folder = try Folder()
     var capture = Capture()
@@ -189,7 +191,8 @@ struct HostileCaptureTests {
     }
   }
 
-  /// An export's notes in the capture header may have been changed by anyone.
+  /// An export's comments in the capture header are not trusted, because anyone may have changed
+  /// them.
   @Test func numbersAtTheHeadOfACaptureAreNotBelieved() async throws {
     let folder = try Folder()
     var capture = Capture()
@@ -240,7 +243,8 @@ struct Capture {
     records.append((nanoseconds, frame, dropped))
   }
 
-  /// Appends a TCP connection whose segments are out of order and wrap around.
+  /// Appends a TCP connection whose segments are out of order and whose sequence numbers wrap
+  /// around.
   mutating func addStream() {
     for (sequence, flags) in [(0xffff_fff0, 2), (20, 0x18), (0xffff_fff1, 0x18), (90, 0x11)] {
       let segment =

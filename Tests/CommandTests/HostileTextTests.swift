@@ -11,10 +11,11 @@ struct HostileTextTests {
   static let nasty =
     "\u{1b}]0;pwned\u{7}\u{1b}[31mred\u{1b}[2J\u{9b}32mc1\u{9d}0;t\u{9c}\u{85}\u{202e}rtl\u{2066}"
     + "\u{200b}\u{feff}\u{2028}\u{2029}\u{7f}\u{8}\r\u{e0041}"
-    // A mark that represents a colour within the process.
+    // U+FDD0, which marks the start of a colour inside the process.
     + String(decoding: [0xef, 0xb7, 0x90], as: UTF8.self)
 
-  /// Takes of a room server and of a participant, who met a remote participant with hostile names.
+  /// The takes of a room server and of a participant who met a remote participant with hostile
+  /// names.
   struct Takes: Sendable {
     var folder: Folder
     var server: String

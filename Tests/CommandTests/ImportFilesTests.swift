@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Compressed captures, and captures with several calls.
+/// Imports compressed captures, and captures with several calls.
 struct ImportFilesTests {
   private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
@@ -73,7 +73,7 @@ struct ImportFilesTests {
       } | \(command) > '\(bomb)'
       ulimit -v 400000; "$RETAKE" import '\(bomb)' --out '\(path)'
       """)
-    // All frames are empty, so there may be no call in the capture.
+    // All frames are empty, so the import may find no call in the capture.
     #expect([0, 65].contains(outcome.status) && !outcome.wasKilled, "\(outcome.errors)")
     let size = try FileManager.default.attributesOfItem(atPath: bomb)[.size] as? Int
     #expect(try #require(size) < 1_000_000)
@@ -110,7 +110,7 @@ struct ImportFilesTests {
       #expect(try Takes.number(path, "SELECT count(*) FROM peer") == 2)
       let count = "SELECT count(*) FROM packet WHERE protocol = 'rtp' AND direction = 'in'"
       #expect(try Takes.number(path, count) == packets)
-      // Each call's take has the secrets and descriptions of that call alone.
+      // Each call's take has only that call's secrets and descriptions.
       let told = "SELECT count(*) FROM call_request WHERE name ="
       #expect(try Takes.number(path, "\(told) 'keyLog'") == 1)
       #expect(try Takes.number(path, "\(told) 'description'") == 2)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Captures from routers, clouds and radio, with the call inside other layers.
+/// Imports captures from routers, clouds and radio, in which other layers enclose the call.
 struct ImportLayersTests {
   private static let sample = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "ObserverTests/Samples/firefox-loop.pcap")
@@ -52,7 +52,8 @@ struct ImportLayersTests {
         + udp)
   }
 
-  /// The unwrapped call makes the same take, down to the last digest.
+  /// An import of the wrapped call makes the same take as an import of the original call, digest
+  /// included.
   @Test func aMirroredCallIsTheSameCall() async throws {
     let folder = try Folder()
     let plain = folder.file("plain.take")
@@ -74,7 +75,8 @@ struct ImportLayersTests {
     }
   }
 
-  /// Packets that cannot be unwrapped are counted in the coverage of the call beside them.
+  /// If a capture has a call and packets that cannot be unwrapped, the call's coverage counts these
+  /// packets.
   @Test func undecryptedPacketsAreCounted() async throws {
     let folder = try Folder()
     let encrypted = Self.ethernet(0x88e5, [0x0c] + [UInt8](repeating: 9, count: 80))

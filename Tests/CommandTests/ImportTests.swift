@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Observed calls, imported from packet captures of browsers and other stacks.
+/// Imports observed calls from packet captures of browsers and other stacks.
 struct ImportTests {
   private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
@@ -89,7 +89,8 @@ struct ImportTests {
     #expect(headers == [mark])
   }
 
-  /// A browser logs the secrets of all its connections; a take keeps those of its calls.
+  /// A browser logs the secrets of all its connections, but a take keeps only the secrets of its
+  /// own call.
   @Test func onlyTheKeysOfItsCallsAreInATake() async throws {
     let folder = try Folder()
     let path = folder.file("call.take")

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The files installed beside the executable.
+/// Tests the files that are installed with the executable.
 struct InstallTests {
   private static let repository = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().path

@@ -34,8 +34,10 @@ struct JSONFormTests {
     }
   }
 
-  /// Pairs definitions with the command lines whose output has that form; `TAKE` is a call over a
-  /// bad network, `ROOM` and `SEEN` are captures, `FOLDER` has both, `NEW` is a missing file.
+  /// Pairs each definition with the command lines whose output it defines.
+  ///
+  /// `TAKE` is a call over a bad network, `ROOM` and `SEEN` are captures, `FOLDER` has both, `NEW`
+  /// is a missing file.
   @Test(arguments: [
     ("info", "info TAKE --json"), ("info", "info ROOM --json"), ("info", "info SEEN --json"),
     ("timeline", "timeline TAKE --json"), ("timeline", "timeline ROOM --json"),
@@ -145,8 +147,10 @@ struct JSONFormTests {
 
   // MARK: Schema
 
-  /// Names are lower case with underscores, except deprecated ones, W3C's and those in the stack's
-  /// own state, which the schema does not list.
+  /// Names are lower case with underscores.
+  ///
+  /// Exceptions are deprecated names, W3C names, and names in the stack's own state, which the
+  /// schema does not list.
   @Test func namesHaveOneForm() throws {
     let schema = try schema()
     var count = 0

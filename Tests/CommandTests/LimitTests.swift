@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension LiveTests {
-  /// Requests that `record serve` refuses, sent by a client other than Retake.
+  /// Sends `record serve` requests that it must refuse, from a client other than Retake.
   struct LimitTests {
     /// Returns the status line, fields and body that curl receives.
     private func ask(_ arguments: String...) async throws -> String {
@@ -50,7 +50,7 @@ extension LiveTests {
       try await end(run)
     }
 
-    /// Returns the call's identifier in the response to an offer, or to a request for an offer.
+    /// Returns the call's identifier from the response to an offer, or to a request for an offer.
     private static func identifier(in answer: String) throws -> String {
       let begin = try #require(answer.range(of: #""id":""#)).upperBound
       return String(answer[begin...].prefix { $0 != "\"" })
@@ -120,7 +120,7 @@ extension LiveTests {
       try await end(run)
     }
 
-    /// Sending to a known port must not make a take grow.
+    /// Datagrams from unknown senders to a known port must not make a take grow.
     @Test(.enabled(if: Tool.has("python3"))) func unknownDatagramsAreCountedAndNotRecorded()
       async throws
     {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Logs of rtcstats and Jitsi as log collectors and people keep them.
+/// Logs of rtcstats and Jitsi in the forms in which log collectors and people keep them.
 struct LoggedImportTests {
   private static let start = 1_714_557_600_000
 
@@ -95,7 +95,7 @@ struct LoggedImportTests {
     try await expectCall(text, ["--as", "rtcstats"])
   }
 
-  /// Docker splits lines after 16 kB, and so does Kubernetes.
+  /// Docker and Kubernetes split lines after 16 kB.
   @Test(arguments: [true, false])
   func splitLinesAreJoined(isDocker: Bool) async throws {
     let filler = String(repeating: "\\\"é", count: 9000)
@@ -118,7 +118,7 @@ struct LoggedImportTests {
     try await expectCall(lines.joined(separator: "\n"))
   }
 
-  /// The services of Jitsi write objects, whose only time may be the logger's.
+  /// Jitsi's services write JSON objects; if an object has no time, the logger's time counts.
   @Test(arguments: [true, false])
   func objectsOfServicesBehindAPrefix(hasTime: Bool) async throws {
     let folder = try Folder()

@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// `retake merge`, `whatif --build` and `replay --substitute` with valid and invalid arguments.
+/// Tests `retake merge`, `whatif --build` and `replay --substitute` with valid and invalid
+/// arguments.
 struct MergeCommandTests {
   @Test func bothEndsOfACallAreJoinedIntoATakeThatReplays() async throws {
     let made = try await Takes.lossyCall()

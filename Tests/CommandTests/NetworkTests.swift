@@ -71,8 +71,8 @@ extension LiveConnectionTests {
       try await call(
         in: folder, links: cable + "; ip addr add 10.9.0.2/32 dev wire0",
         server: "--bind 10.9.0.2", call: "--bind 10.9.0.1 --seconds 8",
-        // Add the address again only after the caller has closed its socket: a loss that the caller
-        // does not notice would test nothing.
+        // Add the address again only after the caller has closed its socket. If the caller did not
+        // notice the loss, the call would test nothing.
         meanwhile: "pause 2; ip addr del 10.9.0.1/24 dev wire0; n=0; "
           + "while ss -Huan src 10.9.0.1 | grep -q .; "
           + "do n=$((n+1)); test $n -lt 100; pause 0.05; done; "

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// How results are laid out when they are printed.
+/// Tests how results are laid out when they are printed.
 struct OutputFormTests {
   private static func capture(_ name: String) -> String {
     DebugTests.root.appending(path: "Captures/\(name).take").path

@@ -1,8 +1,9 @@
 import Foundation
 import Testing
 
-/// A full disk ends every verb with status 74; a reader that closes its pipe, as `head` does, ends
-/// it without an error.
+/// On a full disk, every verb ends with status 74.
+///
+/// If the reader closes the pipe, as `head` does, the verb ends without an error.
 struct OutputTests {
   /// Verbs that print something, with `TAKE` in place of the take.
   private static let verbs = [

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A take exported as a capture that opens anywhere, and imported again.
+/// Exports takes as captures that any tool can open, and imports them again.
 struct PcapngExportTests {
   private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
@@ -39,8 +39,9 @@ struct PcapngExportTests {
     #expect(try Takes.bytes(path, digest) == Takes.bytes(again, digest))
   }
 
-  /// The same call over TCP, one connection per pair of ports (RFC 4571 framing): the export
-  /// contains its segments too.
+  /// The same call over TCP, with one connection per pair of ports (RFC 4571 framing).
+  ///
+  /// The export contains the TCP segments too.
   @Test func anExportedCallOverTCPImportsAsTheSameTake() async throws {
     let folder = try Folder()
     let (path, capture) = (folder.file("call.take"), folder.file("call.pcapng"))

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// `retake sql` while it runs: streamed rows, a limit, and Ctrl-C.
+/// Tests `retake sql` while it runs: streamed rows, a limit, and Ctrl-C.
 struct QueryRunTests {
-  /// Returns three rows immediately, and then runs on without returning another.
+  /// A query that returns three rows immediately, and then runs forever without another row.
   private static let endless = """
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
     SELECT i, 'row ' || i AS name FROM n WHERE i <= 3 OR i < 0
@@ -50,7 +50,7 @@ struct QueryRunTests {
     #expect(outcome.output == "\(-SIGINT)\n", "\(outcome)")
   }
 
-  /// One function call, which SQLite cannot interrupt.
+  /// The query is one long function call, which SQLite cannot interrupt.
   @Test func aTimeLimitEndsAFunctionThatWouldRunForHours() async throws {
     let made = try await Takes.lossyCall()
     let outcome = try await Tool.run(
@@ -83,7 +83,7 @@ struct QueryRunTests {
     let message = "longer than the --time-limit of 0.3 s; it gave "
     let tail = try #require(outcome.errors.split(separator: message).last)
     #expect(tail.hasSuffix(" rows by then\n") || tail.hasSuffix(" row by then\n"), "\(tail)")
-    // All rows that were printed before the end are in the output.
+    // The message states as many rows as were printed.
     let count = try #require(Int(tail.prefix { $0.isNumber }))
     #expect(count <= 3)
     #expect(outcome.output.components(separatedBy: "row ").count == count + 1)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Runs the queries in the article that answers questions.
+/// Runs the queries in the article on common questions, and compares their answers.
 ///
 /// After captures were recorded again, `RETAKE_WRITE_ANSWERS=1 swift test --filter QuestionTests`
 /// writes the new answers into the article.

@@ -6,7 +6,7 @@ import Testing
 @testable import Tape
 
 extension LiveTests {
-  /// `record page`, driven like a page's script.
+  /// Tests `record page` with the messages of a page's script.
   struct RecordPageTests {
     private static let session = String(repeating: "a", count: 32)
     private static let load = String(repeating: "1", count: 32)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Observed calls, imported while they are captured.
+/// Imports observed calls while they are being captured.
 struct RecordPcapTests {
   private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "ObserverTests/Samples")

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Packets that servers and browsers stored without network headers.
+/// Imports packets that servers and browsers stored without network headers.
 struct RecordingImportTests {
   private static func big(_ value: Int, _ width: Int) -> [UInt8] {
     (0..<width).map { UInt8(truncatingIfNeeded: value >> (8 * (width - 1 - $0))) }
@@ -51,7 +51,7 @@ struct RecordingImportTests {
     for (name, codec) in [("one.mjr", "pcmu"), ("two.mjr", "pcma")] {
       var bytes = Self.recording(#"{"t":"a","c":"\#(codec)","u":1700000001000000}"#)
       if codec == "pcma" {
-        // Gives the packets another SSRC and payload type.
+        // Sets another SSRC and payload type in the packets.
         for place in bytes.indices.dropFirst(8)
         where bytes[place...].starts(with: [0x12, 0x34, 0x56, 0x78]) {
           bytes[place] = 0x99
@@ -132,7 +132,7 @@ struct RecordingImportTests {
 
   @Test func linesOfALogGoBothWaysAndPastMidnight() async throws {
     let folder = try Folder()
-    // Longer than the part of a file that format detection reads.
+    // The text is longer than the part of a file that format detection reads.
     var text = String(repeating: "something else\n", count: 10_000)
     for number in 0..<60 {
       let packet = Self.packet(number).map { String(format: "%02x", $0) }.joined(separator: " ")
@@ -172,7 +172,7 @@ struct RecordingImportTests {
 
   /// Encodes equal deltas that fit into a byte: type 0, eight bits each.
   private static func deltas(_ step: UInt8, _ count: Int) -> [UInt8] {
-    // Two bits of type, six of the width minus one, and then bytes.
+    // Two bits for the type, six bits for the width minus one, and then the deltas.
     [0b00_000111] + [UInt8](repeating: step, count: count)
   }
 
@@ -255,7 +255,7 @@ struct RecordingImportTests {
     let report: [UInt8] = [0x80, 201, 0, 1, 1, 2, 3, 4]
     file += event(1_000_000, 4, Self.field(4, [8, 1] + Self.field(3, report)))
     let take = try await Self.imported(file, "event_log.log", folder)
-    // Sent by one end and received by the other.
+    // The one RTCP packet is sent by one end and received by the other.
     #expect(try Takes.number(take, "SELECT count(*) FROM packet WHERE protocol = 'rtcp'") == 2)
     let lost = "SELECT sum(lost) FROM loss WHERE direction = 'in' AND peer ="
     let sender = try Takes.number(take, "SELECT peer FROM peer WHERE label = 'this side'")

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Recordings in the shapes that real files have, and recordings with wrong headers.
+/// Imports recordings in the forms that real files have, and recordings with wrong headers.
 struct RecordingShapesTests {
   private static func big(_ value: Int, _ width: Int) -> [UInt8] {
     (0..<width).map { UInt8(truncatingIfNeeded: value >> (8 * (width - 1 - $0))) }
@@ -13,7 +13,7 @@ struct RecordingShapesTests {
     [0x80, type] + big(number, 2) + big(step * number, 4) + big(ssrc, 4) + payload
   }
 
-  /// 20 ms packets whose first byte is Opus's.
+  /// Packets of 20 ms whose payload starts with an Opus TOC byte.
   private static var opus: [(milliseconds: Int, bytes: [UInt8])] {
     (0..<120).map { number in
       let noise = (0..<80).map { UInt8(truncatingIfNeeded: $0 * 11 + number) }
@@ -57,7 +57,7 @@ struct RecordingShapesTests {
 
   // MARK: Headers against packets
 
-  /// A Janus recording whose header contradicts its packets is read by the packets, and the command
+  /// If a Janus recording's header contradicts its packets, the import goes by the packets, and
   /// says so.
   @Test(arguments: [
     (#"{"t":"a","c":"opus","u":1700000000000000}"#, "vp8", "audio opus"),
@@ -90,7 +90,7 @@ struct RecordingShapesTests {
     #expect(try Takes.number(take, "SELECT count(*) FROM frame WHERE codec = '\(codec)'") > 80)
   }
 
-  /// Old recordings have media timestamps only, whose unit depends on the kind of media.
+  /// Old recordings have only media timestamps, and their unit depends on the kind of media.
   @Test func anOldHeaderThatContradictsItsPackets() async throws {
     let folder = try Folder()
     let packets = Self.vp8.flatMap { packet in
@@ -104,7 +104,7 @@ struct RecordingShapesTests {
 
   // MARK: rtptools
 
-  /// Makes an rtptools file: its first line, its binary head, and packets of RTP and RTCP.
+  /// Makes an rtptools file: its first line, its binary header, and RTP and RTCP packets.
   private static func dump(
     _ line: String = "#!rtpplay1.0 192.0.2.9/5004\n",
     _ head: [UInt8] = big(1_700_000_000, 4) + big(500_000, 4) + big(0, 8), start: Int = 0
@@ -125,7 +125,7 @@ struct RecordingShapesTests {
   @Test(arguments: [
     dump(), dump("#!rtpplay1.0 2001:db8::9/5004\n"), dump("#!rtpplay1.0\n"),
     dump("#!RTPencode1.0 0.0.0.0/0\r\n"),
-    // rtptools before 1.21 on 64-bit machines.
+    // The header as rtptools before 1.21 wrote it on 64-bit machines.
     dump(
       "#!rtpplay1.0 192.0.2.9/5004\n",
       big(1_700_000_000, 4) + big(0, 4) + big(500_000, 4) + big(0, 12)),

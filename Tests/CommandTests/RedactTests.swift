@@ -89,7 +89,7 @@ struct RedactTests {
 
   // MARK: Salted reports
 
-  /// A browser's report, salted with secrets of all kinds: none is left.
+  /// Redaction removes every secret that was planted in a browser's report.
   @Test func nothingOfASaltedDumpIsLeft() async throws {
     let folder = try Folder()
     var salt = Salt()
@@ -105,7 +105,7 @@ struct RedactTests {
     for secret in salt.secrets {
       #expect(try Forms(secret).place(in: new) == nil, "\(secret)")
     }
-    // The search works: it finds secrets in the original.
+    // The search is able to find secrets: it finds them in the original.
     #expect(try salt.secrets.filter { try Forms($0).place(in: take) != nil }.count > 100)
   }
 
@@ -210,7 +210,9 @@ struct RedactTests {
 
   // MARK: Relays
 
-  /// The observer of a relay gets ICE username fragments, which are not names and stay.
+  /// A relay's observer is configured with ICE username fragments.
+  ///
+  /// They are not names, so they stay.
   @Test(arguments: ["Captures/relayed-janus.take", "Captures/formats/format-8.take"])
   func aRelayedCallWithoutItsNamesIsExecutedStill(take: String) async throws {
     let folder = try Folder()

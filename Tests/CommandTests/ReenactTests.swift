@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension LiveTests {
-  /// `retake reenact` against other processes over loopback.
+  /// Tests `retake reenact` with other processes over loopback.
   struct ReenactTests {
     private static let source = DebugTests.root.appending(
       path: "Captures/virtual-heavy-loss.take"
@@ -40,7 +40,9 @@ extension LiveTests {
       for take in [played, received] { try await Takes.expectIdentical(take) }
     }
 
-    /// The application is `record call`, and its server `record serve`: neither knows of the relay.
+    /// `record call` acts as the application and `record serve` as its server.
+    ///
+    /// Neither knows of the relay.
     @Test func anApplicationGetsTheRecordedCallInPlaceOfItsServersMedia() async throws {
       let folder = try Folder()
       let (played, received) = (folder.file("again.take"), folder.file("client.take"))
@@ -66,7 +68,7 @@ extension LiveTests {
       _ = try await server.run.outcome()
       let lost = "SELECT sum(lost) FROM loss WHERE peer = 1 AND direction = 'in'"
       #expect(try Takes.number(received, lost) == Takes.number(Self.source, lost))
-      // The server received the client's media meanwhile.
+      // In the meantime, the server received the client's media.
       let sent = "SELECT count(*) FROM frame WHERE peer = 1 AND direction = 'in'"
       #expect(try Takes.number(answered, sent) > 20)
       for take in [played, received, answered] { try await Takes.expectIdentical(take) }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Observed calls through TURN servers or over TCP, in `packet` and the views built on it.
+/// Tests `packet` and the views built on it for observed calls through TURN servers or over TCP.
 struct RelayedCallTests {
   private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
@@ -45,8 +45,8 @@ struct RelayedCallTests {
     let all = "SELECT count(*) FROM packet WHERE direction = 'in'"
     #expect(try Takes.number(path, all) == call.datagrams.count)
 
-    // Both ends see the call's own addresses, with the carrier; the outer addresses are those of
-    // the first end's relay.
+    // Both ends see the call's own addresses, with the carrier. The outer addresses are the
+    // addresses of the first end's relay.
     let carrier = ["channelsOverTCP": "turn-tcp", "tcp": "tcp"][way.rawValue] ?? "turn"
     #expect(
       try Takes.number(
@@ -101,7 +101,7 @@ struct RelayedCallTests {
     #expect(problems.output.contains("loss"), "\(problems.output)")
   }
 
-  /// The exported packets are the captured ones, so importing them yields the inner call again.
+  /// The export has the captured packets unchanged, so importing it yields the inner call again.
   @Test(arguments: WrappedCall.Way.allCases)
   func anExportContainsTheCallAsRecorded(_ way: WrappedCall.Way) async throws {
     let folder = try Folder()

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Statistics dumps and logs of other stacks, imported as a user would import them.
+/// Imports statistics dumps and logs of other stacks as a user would.
 struct ReportedImportTests {
   private static let sdp = "v=0\\r\\ns=-\\r\\nm=audio 9 UDP/TLS/RTP/SAVPF 111\\r\\na=mid:0\\r\\n"
 
@@ -125,8 +125,8 @@ struct ReportedImportTests {
     let texts = findings.compactMap { $0["explanation"] as? String }
     #expect(texts.count == findings.count && texts.count > 1, "\(texts)")
     #expect(texts.allSatisfy { $0.hasPrefix("not explained: ") }, "\(texts)")
-    // One reason is about the freeze that the loss caused, the other about a finding without harm
-    // to media.
+    // One reason concerns the loss that caused a freeze, and the other concerns a finding that
+    // froze no picture.
     #expect(texts.contains { $0.contains("this end was only observed") }, "\(texts)")
     #expect(texts.contains { $0.contains("it froze no picture") }, "\(texts)")
   }

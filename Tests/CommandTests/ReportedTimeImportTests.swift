@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// Times in other stacks' dumps and logs, whose units, forms and order differ.
+/// Tests the times in other stacks' dumps and logs, whose units, forms and order differ.
 struct ReportedTimeImportTests {
-  /// Lines that a page buffered follow a line of its server, and the server's clock is years ahead.
+  /// The lines that a page buffered follow a line from its server, whose clock is years ahead.
   @Test(arguments: [(false, []), (true, []), (true, ["--as", "jitsi"])])
   func linesOfJitsiAreInTheOrderOfTheirTimes(isArray: Bool, options: [String]) async throws {
     let folder = try Folder()

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Verbs that name a room's participants, and the reasons why some takes cannot be merged.
+/// Tests verbs that name a room's participants, and the reasons why some takes cannot be merged.
 struct RoomTakeTests {
   private static let captures = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Captures")

@@ -1,13 +1,13 @@
 import Foundation
 import Testing
 
-/// How the tests run commands.
+/// Tests how the tests themselves run commands.
 struct RunTests {
   @Test func theTimeOfACommandBeginsWhenItsEndIsWaitedFor() async throws {
     let run = try Run(
       "/bin/sh", ["-c", "echo ready >&2; exec sleep 1000"], limit: .milliseconds(300))
     try await run.waitForErrors(with: "ready")
-    // Waits longer than the limit, as a test may while all others run.
+    // Waits longer than the limit, as a test may have to while all others run.
     let moment = run.begin + .milliseconds(900)
     try await poll("the moment") { ContinuousClock.now >= moment }
     #expect(run.isRunning && run.end == nil)

@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// `retake sql` as it is used: queries from arguments, files, pipes and a prompt, answers in every
-/// format, over takes of each kind.
+/// Tests `retake sql` with queries from arguments, files, pipes and a prompt, with results in every
+/// format, and on takes of each kind.
 struct SQLCommandTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().path

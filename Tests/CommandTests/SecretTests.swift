@@ -16,7 +16,8 @@ struct SecretTests {
     ["import", "none.pcap", "--out", "none.take", "--srtp-key"],
   ]
 
-  /// Every option for a secret can read it from a file or the environment, and its help says so.
+  /// Every option for a secret can read the secret from a file or the environment, and its help
+  /// says so.
   @Test(arguments: options) func eachMayStandInAFileOrTheEnvironment(words: [String]) async throws {
     let option = try #require(words.last)
     let missing = try await Tool.run(words + ["@/none/such"])

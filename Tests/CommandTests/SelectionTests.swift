@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// `--peer`, `--from`, `--to` and `--lane`, compared with SQL.
+/// Compares the results of `--peer`, `--from`, `--to` and `--lane` with SQL.
 struct SelectionTests {
   private func list(_ arguments: String...) async throws -> [[String: Any]] {
     let outcome = try await Tool.run(arguments)
@@ -100,7 +100,8 @@ struct SelectionTests {
     let begin = try #require(all.map { number($0["from_ns"]) }.max())
     let late = try await list(
       "stats", heavy, "--problems", "--json", "--from", "\(Double(begin) / 1e9)")
-    // Sums such as losses are counted from that time on, and may then be too small for a rule.
+    // Losses and other sums are counted only from `--from` on, and may then be too small for a
+    // rule.
     #expect(!late.isEmpty && late.count <= all.count { number($0["to_ns"]) >= begin })
     #expect(late.allSatisfy { number($0["to_ns"]) >= begin })
     let misplaced = try await Tool.run("stats", path, "--from", "1")

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Files for `--send` that cannot be sent are refused with one sentence before recording starts.
+/// If a file for `--send` cannot be sent, it is refused with one sentence before recording starts.
 struct SendFileTests {
   private func little(_ value: Int, _ count: Int) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
@@ -84,7 +84,7 @@ struct SendFileTests {
 }
 
 extension LiveMediaTests {
-  /// Unusual files that can be sent.
+  /// Sends unusual but valid files.
   struct UnusualFileTests {
     /// Makes a call whose caller sends a file; returns the caller's take.
     private func call(in folder: Folder, sending name: String, _ bytes: [UInt8], _ more: String...)
@@ -108,7 +108,7 @@ extension LiveMediaTests {
       return take
     }
 
-    /// Odd sizes, no frame rate, and a frame rate that no screen shows.
+    /// Tests odd sizes, a frame rate of 0, and a frame rate that is too high for any screen.
     @Test(arguments: [
       ("W63 H47 F10:1", 63, 47), ("W64 H48 F0:1", 64, 48), ("W1 H1 F100000000:1", 1, 1),
     ])

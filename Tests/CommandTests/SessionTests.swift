@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension LiveTests {
-  /// `record whip` and `record whep` against `record serve` over loopback.
+  /// Tests `record whip` and `record whep` with `record serve` over loopback.
   struct SessionTests {
     private func count(_ path: String, _ condition: String, of table: String = "signaling") throws
       -> Int64

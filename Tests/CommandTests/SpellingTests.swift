@@ -3,7 +3,7 @@ import Testing
 
 @testable import Replay
 
-/// Misspelt words, for which the error suggests the right ones.
+/// Tests that errors suggest the right spelling of misspelt words.
 struct SpellingTests {
   @Test(arguments: [
     (["timelin", "TAKE"], "timeline"), (["record", "dmeo"], "demo"),

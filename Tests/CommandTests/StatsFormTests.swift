@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The other formats of stats: a series of samples, and the room SDKs' format.
+/// Tests the other formats of `stats`: a series of samples, and the room SDKs' format.
 struct StatsFormTests {
   private func object(_ text: some StringProtocol) throws -> [String: Any] {
     try #require(

@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// What a user learns about streams in captures of unencrypted calls, or calls that began earlier.
+/// Tests what the output says about streams if a capture is of an unencrypted call, or of a call
+/// that began earlier.
 struct StreamImportTests {
   private func imported(_ folder: Folder, _ capture: Capture, _ options: String...) async throws
     -> (take: String, made: Tool.Outcome)
@@ -75,7 +76,7 @@ struct StreamImportTests {
     #expect(export.status == 0, "\(export.errors)")
     let files = try FileManager.default.contentsOfDirectory(atPath: media)
     #expect(files.count == 2 && files.allSatisfy { $0.hasSuffix(".wav") }, "\(files)")
-    // An excerpt is decoded from its frames alone, and sounds the same.
+    // An excerpt is decoded from its own frames only, and sounds the same.
     let part = folder.file("part")
     let range = try await Tool.run(
       "export", take, "--media", part, "--from", "1s", "--to", "3s")
@@ -143,8 +144,8 @@ struct StreamImportTests {
     #expect(try Takes.number(take, "SELECT max(expected) FROM loss") == 600)
   }
 
-  /// A jump back by fewer than a hundred numbers: statistics, findings and views agree, and late or
-  /// repeated packets do not count as a jump.
+  /// After a jump back by fewer than a hundred sequence numbers, statistics, findings and views
+  /// agree; late or repeated packets do not count as a jump.
   @Test(arguments: [5, 50, 99, 0])
   func nearRestartsOfNumbersAreNamedToo(_ back: Int) async throws {
     let folder = try Folder()
@@ -168,13 +169,13 @@ struct StreamImportTests {
     #expect(said.contains("sequence-restart") == (back > 0), "\(said)")
     #expect(!said.contains("\"loss"), "\(said)")
     if back > 0 { #expect(said.contains("from 32299 to \(32_300 - back)"), "\(said)") }
-    // The file's own view, which `sqlite3` reads, and the computed one give the same result.
+    // The file's own view, which `sqlite3` reads, and the computed view return the same result.
     let loss = "SELECT expected * 1000000 + received * 1000 + lost AS sum FROM loss WHERE peer = 2"
     #expect(try Takes.number(take, loss) == 600_600_000)
     let asked = try await Tool.run("sql", take, loss, "--json")
     #expect(asked.output.contains("600600000"), "\(asked.output)")
-    // A repeated packet counts as received (RFC 3550 appendix A.3), so the loss is -1: the numbers
-    // that occur again after the restart do not make up for lost ones.
+    // A repeated packet counts as received (RFC 3550 appendix A.3), so the loss is -1. The numbers
+    // that occur again after the restart do not make up for lost packets.
     let counted = "SELECT members ->> '$.packetsLost' FROM stat WHERE type = 'inbound-rtp'"
     #expect(try Takes.number(take, "\(counted) ORDER BY row DESC LIMIT 1") == -1)
     try await Takes.expectIdentical(take)
@@ -298,7 +299,8 @@ struct StreamImportTests {
     #expect(try Takes.number(take, clock) == 16_000)
   }
 
-  /// A damaged record in the middle loses only its own packet, and the take reports the damage.
+  /// A damaged record in the middle of a capture costs only its own packet, and the take reports
+  /// the damage.
   @Test func aDamagedRecordCostsItself() async throws {
     let folder = try Folder()
     var capture = Capture()

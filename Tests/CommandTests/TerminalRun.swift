@@ -28,7 +28,7 @@ final class TerminalRun: Sendable {
   private static let tellNumber: UInt = 0x8004_5430
   private static let newSession: Int16 = 0x80
 
-  /// How long a test waits for output; no command needs as long, even on a busy machine.
+  /// How long a test waits for output, far longer than any command needs, even on a busy machine.
   private static let limit = Duration.seconds(120)
 
   init(
@@ -136,8 +136,10 @@ final class TerminalRun: Sendable {
     return before
   }
 
-  /// Types, and presses more keys the moment certain text is shown, because other tests may delay
-  /// this one for longer than a command takes.
+  /// Types `words`, and presses `keys` as soon as `wanted` is shown.
+  ///
+  /// The reader thread presses them, because other tests may delay this one for longer than the
+  /// command runs.
   func type(_ words: String, whenShown wanted: String, press keys: String) -> Int {
     let start = shown.bytes.withLock { $0.count }
     shown.reaction.withLock {
@@ -146,7 +148,7 @@ final class TerminalRun: Sendable {
     return type(words)
   }
 
-  /// Types, and waits until an answer is shown.
+  /// Types `words`, and waits until `answer` is shown.
   func type(_ words: String, until answer: String) async throws {
     try await wait(for: answer, after: type(words))
   }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Features that only a terminal gets: width, colours, a pager, progress.
+/// Tests output that only a terminal gets: its width, colours, a pager, progress.
 struct TerminalTests {
   private static let escape = "\u{1b}["
 
@@ -48,7 +48,7 @@ struct TerminalTests {
     #expect(!timeline.output.contains("…"))
   }
 
-  /// A take contains remote text, and a terminal executes what it receives.
+  /// A take contains text from the remote side, and a terminal executes control sequences in it.
   @Test func controlCharactersOfATakeReachNoTerminal() async throws {
     let made = try await Takes.copy()
     try Takes.alter(made.path, "UPDATE peer SET label = 'a' || char(27) || '[2Jb' WHERE peer = 1")
@@ -57,7 +57,7 @@ struct TerminalTests {
     let query = "SELECT char(27) || '[2J' || char(155) AS x"
     let sql = try await shown("sql", made.path, query, columns: 200)
     #expect(sql.text.contains("\\u{1b}[2J\\u{9b}"), "\(sql.text)")
-    // A pipe's output may reach a terminal, too; JSON gives programs the original text.
+    // A pipe's output may reach a terminal, too. Only JSON has the original text, for programs.
     let csv = try await Tool.run("sql", made.path, query, "--csv")
     #expect(csv.output == "x\r\n\\u{1b}[2J\\u{9b}\r\n")
     let json = try await Tool.run("sql", made.path, query, "--json")
@@ -196,7 +196,7 @@ struct TerminalTests {
     }
   }
 
-  /// Without progress reports, a timer shows the seconds, in real time.
+  /// If a step reports no progress, a timer shows the elapsed seconds, in real time.
   @Test func theTakesOfAFolderAreFollowed() async throws {
     let (made, folder) = (try await Takes.virtual("--seed", "3", "--seconds", "4"), try Folder())
     for number in 0..<12 {

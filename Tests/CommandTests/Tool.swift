@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 import Testing
 
-/// The built executable, which every test here runs as a user would.
+/// The built executable, which every test in this target runs as a user would.
 enum Tool {
   /// The result of a finished run.
   struct Outcome: Sendable {
@@ -91,7 +91,7 @@ final class Run: Sendable {
     let time = Mutex<ContinuousClock.Instant?>(nil)
   }
 
-  /// Far more than any command takes on a busy machine.
+  /// The default time limit, far longer than any command needs on a busy machine.
   static let usualLimit = DispatchTimeInterval.seconds(240)
 
   /// Starts a command.

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The command's behaviour for a first-time user.
+/// Tests what a first-time user sees.
 struct UsageTests {
   @Test(arguments: [
     [], ["record"], ["record", "demo"], ["record", "serve"], ["record", "call"], ["replay"],

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Tape
 
-/// Using takes as regression tests, the way a team would.
+/// Uses takes as regression tests, the way a team would.
 struct VerifyTests {
   @Test func aGoodTakePassesAndCanBePinned() async throws {
     let made = try await Takes.copy()

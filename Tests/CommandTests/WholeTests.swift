@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// Files written in one piece, and incomplete takes: recordings in progress and copies of them.
+/// Tests files that are written in one piece, and incomplete takes: recordings in progress and
+/// copies of them.
 struct WholeTests {
   /// Interrupts a command in the middle of its work, and returns the files that it left beside the
   /// take.
@@ -120,7 +121,7 @@ extension LiveTests {
       let (path, copy) = (folder.file("live.take"), folder.file("copy.take"))
       let run = try Run(
         Tool.path, ["record", "demo", "--size", "160x120", "--seconds", "60", "--out", path])
-      // Wait until part of the log is merged, so that the copy has content.
+      // Wait until SQLite has moved part of the log into the file, so that the copy has content.
       try await poll("the beginning of the take") {
         let size = try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int
         return size ?? 0 > 500_000

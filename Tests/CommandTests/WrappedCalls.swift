@@ -1,6 +1,6 @@
 import Foundation
 
-/// A sample's call, rebuilt as a test needs it: with one end behind a relay, or both over TCP.
+/// A sample's call, rebuilt with one end behind a relay or with both ends over TCP.
 struct WrappedCall {
   enum Way: String, CaseIterable, Sendable {
     case channels, indications, channelsOverTCP, tcp

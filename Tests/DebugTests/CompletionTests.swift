@@ -2,7 +2,7 @@ import Testing
 
 @testable import Debug
 
-/// Tab completion at different places in a line.
+/// Tests Tab completion at different places in a line.
 struct CompletionTests {
   @Test func completionsFitThePlace() {
     let rows: [(line: String, some: [String], none: [String])] = [

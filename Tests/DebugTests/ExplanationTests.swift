@@ -6,7 +6,7 @@ import Testing
 
 @testable import Debug
 
-/// What `--explain` says about findings that a replay can explain only in part or not at all.
+/// Tests what `--explain` says about findings that a replay can explain only in part or not at all.
 struct ExplanationTests {
   private func explanations(_ kind: FaultKind, _ sight: FaultSight) throws -> [String: String] {
     let folder = FileManager.default.temporaryDirectory.path + "/explained-\(UUID().uuidString)"

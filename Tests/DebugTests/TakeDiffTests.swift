@@ -40,7 +40,7 @@ struct TakeDiffTests {
     let take = try LabTake.shared.get()
     let path = "\(take.folder)/\(UUID().uuidString).take"
     try FileManager.default.copyItem(atPath: take.path, toPath: path)
-    // The same seed gives the same session, so there are no differences.
+    // The same seed makes the same session, so there are no differences.
     let same = try LabTake()
     let diff = try TakeDiff(path, same.path, alignment: .start)
     #expect(diff.isEmpty, "\(diff.text)")

@@ -25,7 +25,8 @@ struct WalkTests {
     #expect(walk.at == walk.end)
   }
 
-  /// The walk stops at the first step whose rows meet a condition, as found by SQL.
+  /// The walk stops at the first step whose rows meet a condition, which is the step that SQL
+  /// finds.
   @Test(arguments: [
     ("state connection connected", "state WHERE machine = 'connection' AND to_state = 'connected'"),
     (
@@ -64,7 +65,7 @@ struct WalkTests {
     let end = try take.number("SELECT steps FROM ending")
     #expect(Int64(walk.number) == expected ?? end)
 
-    // The step finder agrees without a walk, from the front and from the back.
+    // The step finder finds the same steps without a walk, searching forward and backward.
     let finder = try StepFinder(path: take.path)
     #expect(try finder.first(condition, after: 0).map { Int64($0) } == expected)
     let last = try take.number("SELECT step FROM \(sql) ORDER BY row DESC LIMIT 1")

@@ -11,15 +11,17 @@ package enum AcceptedFindings {
     return connection[kind] ?? path[kind] ?? media[kind] ?? []
   }
 
-  /// The findings that the other end can reach.
+  /// The findings that are possible in the other end's take, where they differ from the culprit's.
   ///
-  /// That end does not know a server's answer, or why an encoder produces no frames or few bits.
+  /// The other end does not know a server's answer, or why an encoder produces no frames or few
+  /// bits.
   private static let byVictim: [FaultKind: Set<String>] = [
     .encoderStops: ["video-paused"], .cameraStops: ["video-paused", "camera-stopped"],
     .serverSilent: ["no-remote-candidates"],
     .turnRefused: ["no-remote-candidates", "turn-refused", "turn-refused-seen"],
     .relayExpires: ["sent-not-arriving", "consent-lost", "path-dead"],
-    // Only an encoder's own end knows its limits, and only a muted end that its participant speaks.
+    // Only the encoder's end knows the encoder's limits, and only the muted end knows that its
+    // participant speaks.
     .tinyBitrate: ["video-held-down"], .maxBitrate: ["video-held-down"],
     .bandwidthLine: ["video-held-down"], .mutedSpeaker: ["audio-muted"],
     .slowProcessor: ["media-in-bursts"], .inactiveDirection: ["media-never-came"],
@@ -41,7 +43,7 @@ package enum AcceptedFindings {
     .consentLost: ["consent-lost", "consent-nearly-lost"],
     .rtcpLost: ["rtcp-silence"],
     .dataBehindLoss: ["data-behind-loss"],
-    // The end behind the block receives nothing; the end that sends through it gets no responses.
+    // One end receives nothing; the other end, whose packets are blocked, gets no responses.
     .blockedOneWay: [
       "path-dead", "one-way-media", "sent-not-arriving", "consent-lost", "consent-nearly-lost",
     ],

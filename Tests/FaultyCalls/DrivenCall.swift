@@ -42,7 +42,7 @@ package struct CallSetup {
       links[index].delay = .milliseconds(Int64(chance.within(8...55)))
       jitter[index] = chance.below(5)
       configurations[index].notices = PeerNotice.all
-      // The values that sessions set for their peers.
+      // Sets the same values that a session sets for its peers.
       configurations[index].awaitsSlowPaths = true
       configurations[index].ignoresUnusedTransports = true
     }
@@ -140,7 +140,7 @@ package final class DrivenCall {
     if case .transceiver(let transceiver) = reply { transceivers[peer][kind] = transceiver.id }
   }
 
-  /// Exchanges an offer and its answer, edited as the setup says.
+  /// Exchanges an offer and its answer; the setup's `edit` changes both in transit.
   package func negotiate(from offerer: Int? = nil) {
     var number = 0
     let edit = setup.edit
@@ -206,7 +206,7 @@ package final class DrivenCall {
         nextAudio[peer] + Interval(nanoseconds: 20_000_000 + Int64(20 * clockSkew[peer]))
     }
     while let rate = cameras[peer]?.rate, nextVideo[peer] <= call.now {
-      // Frames are not buffered, so only the last one counts.
+      // A device does not buffer frames, so only the last frame is captured.
       let isLast = nextVideo[peer] + Interval(nanoseconds: 1_000_000_000 / Int64(rate)) > call.now
       if isLast, let frame = cameras[peer]?.next(), let track = transceivers[peer][.video] {
         call.step(peer, .captured(transceiver: track, .videoFrame(frame)))

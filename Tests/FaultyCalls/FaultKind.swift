@@ -29,7 +29,7 @@ package enum FaultSight: String, CaseIterable, Sendable {
   /// An observer between one end and its network, who has the keys.
   case wireOfCulprit, wireOfVictim
 
-  /// Whether the take is made from the packets of the take beside it.
+  /// Whether the take is imported from the packets of an end's take.
   package var isWire: Bool { self == .wireOfCulprit || self == .wireOfVictim }
 }
 
@@ -50,10 +50,10 @@ package struct FaultPlan: Sendable {
   /// The other peer.
   package var victim: Int { 1 - culprit }
 
-  /// Draws a fault's plan.
+  /// Draws a random plan for a kind of fault.
   ///
   /// - Parameters:
-  ///   - severity: the severity; nil draws it.
+  ///   - severity: the severity; nil draws one.
   ///   - sight: the recorder; nil draws one that can see the fault.
   package init(
     _ kind: FaultKind, seed: UInt64, severity: Int? = nil, sight: FaultSight? = nil
@@ -77,7 +77,7 @@ package struct FaultPlan: Sendable {
       }
   }
 
-  /// Returns a value between `mild` and `bad`, by the plan's severity.
+  /// Returns a value between `mild` and `bad`, in proportion to the plan's severity.
   package func scaled(_ mild: Int, _ bad: Int) -> Int { mild + (bad - mild) * severity / 1_000 }
 }
 
@@ -99,7 +99,7 @@ extension FaultKind {
     }
   }
 
-  /// Returns which ends may be recorded: those that can see the fault; nil for both.
+  /// Returns which ends may be recorded, because they can see the fault; nil stands for both.
   fileprivate func sides(_ culprit: Int) -> [Int?] {
     let victim = 1 - culprit
     switch self {

@@ -28,7 +28,8 @@ extension FaultyCall {
       words = "no application data over DTLS from one end"
       arrange = { driven in
         driven.box.treat = { sender, content, bytes, _ in
-          // Handshakes use other record types (RFC 6347 section 4.1); in DTLS 1.3 they are hidden.
+          // Drops only application data. DTLS 1.2 handshakes use other record types (RFC 6347
+          // section 4.1); DTLS 1.3 hides the type of every encrypted record.
           guard sender == plan.culprit, content == .dtls, bytes[0] == 23 || bytes[0] & 0xe0 == 0x20,
             bytes.count > 60
           else { return nil }
@@ -61,7 +62,7 @@ extension FaultyCall {
     }
   }
 
-  /// Prepares a tunnel that drops large packets without a notice reaching the sender.
+  /// Prepares a tunnel that drops large packets, of which the sender is not informed.
   private mutating func prepareLargePackets() {
     let most = plan.scaled(1_000, 500)
     // In half of the calls, the route changes back, which ends the fault.

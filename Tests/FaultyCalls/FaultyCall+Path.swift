@@ -121,8 +121,9 @@ extension FaultyCall {
     }
   }
 
-  /// Repeatedly holds packets back and releases them together, as radio does: their order stays,
-  /// and their spacing is lost.
+  /// Repeatedly holds packets back and releases them together, as radio does.
+  ///
+  /// Packets keep their order but not their spacing.
   private mutating func prepareJitter(from: Instant, to: Instant) {
     let (plan, chance) = (plan, chance)
     let most = plan.scaled(130, 190)

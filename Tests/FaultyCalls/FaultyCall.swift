@@ -23,14 +23,14 @@ package struct FaultyCall {
   var words = ""
   /// Returns, after the call, whether the fault took effect.
   var isTouched: (DrivenCall) -> Bool = { _ in true }
-  /// Changes the take, for a fault that no call in virtual time can have.
+  /// Changes the finished take, for a fault that cannot occur in virtual time.
   var change: (String) throws(TapeError) -> Void = { _ throws(TapeError) in }
   /// Runs when the call has started.
   var arrange: (DrivenCall) -> Void = { _ in }
   /// The call's duration, in milliseconds.
   var length: Int
 
-  /// Makes a planned call into a take.
+  /// Makes a planned call and records it into a take.
   package static func make(_ plan: FaultPlan, path: String) throws(TapeError) -> MadeCall {
     var faulty = FaultyCall(plan)
     faulty.prepare()

@@ -6,7 +6,7 @@ import SCTP
 package import Tape
 import Wire
 
-/// Calls without faults, of every usual kind.
+/// The usual kinds of calls without faults.
 package enum GoodKind: String, CaseIterable, Sendable {
   case discontinuous, sharedScreen, hold, recvonly, restart, glare, twoSpeakers, muted, lateJoin
   case dataOnly, cameraOff
@@ -31,7 +31,7 @@ package struct GoodCall {
     chance = Chance(seed, "good \(kind.rawValue)")
     setup = CallSetup(chance)
     setup.recorded = [nil, 0, 1][chance.below(3)]
-    // The occasional loss of a good path.
+    // Even a good path sometimes loses a packet.
     for link in 0..<2 { setup.links[link].lossPerMille = UInt64(chance.below(3)) }
     switch kind {
     case .discontinuous, .twoSpeakers:

@@ -2,7 +2,6 @@ package import Media
 
 /// A simulated microphone, which produces blocks of 20 ms.
 package struct Microphone {
-  /// The microphone's condition.
   package enum State { case good, silent, clipped, quiet }
 
   package var state = State.good
@@ -18,8 +17,8 @@ package struct Microphone {
   /// Creates a voice.
   ///
   /// - Parameters:
-  ///   - gain: by what factor the clipped voice is too loud, in tenths.
-  ///   - part: how loud the quiet voice is, in thousandths.
+  ///   - gain: the factor by which the clipped voice is too loud, in tenths.
+  ///   - part: the loudness of the quiet voice, in thousandths of the good voice's.
   package init(_ chance: Chance, gain: Int = 60, part: Int = 10) {
     let period = chance.within(220...420)
     var noise: UInt32 = UInt32(truncatingIfNeeded: chance.next()) | 1
@@ -72,7 +71,6 @@ package struct Microphone {
 
 /// A simulated camera, which produces one frame at a time.
 package struct Camera {
-  /// The camera's condition.
   package enum State { case good, stopped, stuck, black }
 
   package var state = State.good

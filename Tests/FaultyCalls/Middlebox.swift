@@ -9,20 +9,20 @@ package final class Middlebox {
   /// What a datagram contains, judged by its first bytes.
   package enum Content: Equatable { case audio, video, repair, rtcp, dtls, stun, other }
 
-  /// The datagrams to send in place of a single one, each after a delay.
+  /// The datagrams that replace a single datagram, each sent after a delay.
   package typealias Pieces = [(bytes: [UInt8], after: Interval)]
 
   /// Returns what replaces a peer's datagram; a result of nil passes the datagram unchanged.
   package var treat: ((_ sender: Int, _ content: Content, _ bytes: [UInt8], Instant) -> Pieces?)?
   /// The maximum jitter of each peer's datagrams, in milliseconds; they stay in order.
   package var jitter = [0, 0]
-  /// How many datagrams the fault dropped, delayed or changed.
+  /// The number of datagrams that the fault dropped, delayed or changed.
   ///
-  /// A fault of a microphone counts the blocks of speech during the fault instead.
+  /// If the fault is in a microphone, this is the number of speech blocks during the fault.
   package var touched = 0
-  /// How many datagrams of the affected kinds the peer at fault sent in the whole call.
+  /// The number of datagrams of the affected kinds that the peer at fault sent in the whole call.
   ///
-  /// A fault of a microphone stores the blocks of speech before the fault here.
+  /// If the fault is in a microphone, this is the number of speech blocks before the fault.
   package var seen = 0
 
   private let addresses: [IPAddress]
@@ -69,7 +69,7 @@ package final class Middlebox {
     sealer = try? Keys(SRTPContext(profile: profile, sendKey: keys.send, receiveKey: keys.receive))
   }
 
-  /// Carries a datagram through the network at this point.
+  /// Carries a datagram through this box, on its way from one peer to the other.
   package func carry(
     from source: SocketAddress, to destination: SocketAddress, _ bytes: [UInt8], at now: Instant
   ) -> Pieces {

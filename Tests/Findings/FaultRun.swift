@@ -88,7 +88,7 @@ struct FaultRun {
   }
 }
 
-/// The parts of a finding that the judge needs.
+/// The parts of a finding that are judged.
 struct FoundThing {
   var id: String
   /// Whether the finding is worse than "low".

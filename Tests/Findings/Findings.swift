@@ -66,7 +66,7 @@ struct Findings {
     exit(try findings.run() ? 0 : 1)
   }
 
-  /// Makes and judges all calls; returns whether the bar was reached.
+  /// Makes and judges all calls; returns whether the findings meet the requirements above.
   private func run() throws -> Bool {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     let run = FaultRun(

@@ -45,7 +45,7 @@ enum FleetKind: Hashable, CaseIterable {
   }
 }
 
-/// A call of a fleet: its kind, cameras, direction, quality and recorder are drawn.
+/// A call of a fleet, whose kind, cameras, direction, quality and recorder are drawn at random.
 struct FleetCall {
   let kind: FleetKind
 

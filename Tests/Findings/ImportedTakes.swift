@@ -2,9 +2,9 @@ import FaultyCalls
 import Foundation
 import Tape
 
-/// Turns an end's take into one by an observer who saw its packets.
+/// Replaces an end's take with the take of an observer who saw the end's packets.
 enum WireSight {
-  /// - Parameter hasKeys: whether the observer also has the keys, and so sees the media.
+  /// - Parameter hasKeys: whether the observer also has the keys, which decrypt the media.
   static func replace(
     _ path: String, with retake: String, hasKeys: Bool = true, options: [String] = []
   ) throws {
@@ -33,7 +33,7 @@ enum WireSight {
   }
 }
 
-/// Turns an end's take into one imported from another stack's file about the same call.
+/// Replaces an end's take with one imported from another stack's file about the same call.
 enum OtherStack: String, CaseIterable {
   case internals = "webrtc-internals"
   case rtcstats, mjr, rtpdump, eventlog
@@ -119,7 +119,7 @@ private enum Program {
     process.executableURL = URL(fileURLWithPath: program)
     process.arguments = arguments
     process.standardOutput = FileHandle.nullDevice
-    // Each import reports whatever a format cannot hold.
+    // Discards the messages in which each import reports what its format does not contain.
     process.standardError = FileHandle.nullDevice
     try process.run()
     process.waitUntilExit()

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Flow
 
-/// How payload formats affect frame assembly and recovery.
+/// Tests how payload formats affect frame assembly and recovery.
 struct CodecFlowTests {
   @Test(arguments: [CodecName.vp8, .vp9, .h264], [0.05, 0.3])
   func framesOfEveryCodecArriveIntactDespiteLoss(codec: CodecName, loss: Double) throws {
@@ -36,7 +36,8 @@ struct CodecFlowTests {
     return writer.bytes
   }
 
-  /// H.264 does not mark a frame's first packet: the packets before it decide.
+  /// H.264 does not mark a frame's first packet, so the packets before it show where the frame
+  /// starts.
   @Test func aSliceStartsAFrameAfterAnotherEnded() {
     var receiver = ReceivingTests.Receiver([Agreed.video(.h264)[1]])
     // A key frame's parameter sets and two slices, each in a packet; then two frames of two slices.

@@ -3,7 +3,7 @@ import Wire
 
 @testable import Flow
 
-/// The parts of a path's bandwidth estimate, one by one.
+/// Tests each part of a path's bandwidth estimate separately.
 struct CongestionPartTests {
   private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }
 

@@ -20,7 +20,7 @@ struct DeterminismTests {
   }
 
   @Test func aCopyMadeInTheMiddleContinuesIdentically() {
-    // A flow is a value: the copy and the original respond to the same input in the same way.
+    // A flow is a value type, so a copy and its original respond to the same input in the same way.
     let pair = call(seed: 6)
     var copy = pair.flows[1]
     var outboxes = [Outbox<MediaFlow.Output>(), Outbox<MediaFlow.Output>()]

@@ -133,8 +133,8 @@ struct PartsTests {
       arrivals: arrivals)
     var news = log.news(in: feedback)
     #expect(news.arrived.count == 4 && news.lostCount == 6)
-    // Repeated feedback brings no news; a packet that arrived late does, but its loss is not
-    // undone.
+    // Repeated feedback has no effect. If it reports that a packet arrived late, the arrival is
+    // new, but the packet's loss is not undone.
     feedback.arrivals.append(.init(offset: 5, ticks: 12))
     news = log.news(in: feedback)
     #expect(news.arrived.count == 1 && news.lostCount == 0)

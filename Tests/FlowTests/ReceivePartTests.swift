@@ -4,7 +4,7 @@ import Wire
 
 @testable import Flow
 
-/// The parts of the receiving side, one by one.
+/// Tests each part of the receiving side separately.
 struct ReceivePartTests {
   private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }
 

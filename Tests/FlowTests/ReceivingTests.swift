@@ -26,7 +26,8 @@ struct ReceivingTests {
 
   /// Chromium probes the path with padding over RTX, before the first frame and after it.
   ///
-  /// Its own receiver counts all of it; older takes omit padding that arrived before other packets.
+  /// Chromium's receiver counts all of this padding. Older takes omit padding that arrived before
+  /// the stream's other packets.
   @Test(arguments: [(true, UInt64(5)), (false, 1)])
   func paddingThatProbesThePathIsCounted(countsProbes: Bool, packets: UInt64) throws {
     var receiver = Receiver([Agreed.video()[1]], countsProbes: countsProbes)

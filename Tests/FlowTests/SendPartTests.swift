@@ -4,7 +4,7 @@ import Wire
 
 @testable import Flow
 
-/// The parts of the sending side and of RTCP, one by one.
+/// Tests each part of the sending side and of RTCP separately.
 struct SendPartTests {
   private let wallClock = WallClock(unixNanosecondsAtZero: 1_795_000_000_000_000_000)
   private func entropy() -> EntropyStream { Entropy(seed: [5]).stream("rtp") }
@@ -148,7 +148,7 @@ struct SendPartTests {
     var meter = RoundTripMeter()
     #expect(meter.requestSpacing == .milliseconds(100))
     #expect(meter.resendSpacing == .milliseconds(20))
-    // The first answers no report; the second would have taken more than 30 seconds.
+    // The first block answers no report; the second states a round trip of more than 30 seconds.
     let unbelieved = [
       meter.measure(lastReport: 0, delay: 0, arrival: 65_536),
       meter.measure(lastReport: 1, delay: 0, arrival: 1 + 31 << 16),

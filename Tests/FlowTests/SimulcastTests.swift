@@ -4,7 +4,7 @@ import Wire
 
 @testable import Flow
 
-/// Layers of one section, each a separate stream.
+/// Tests a section with several layers, each of which is a separate stream.
 struct SimulcastTests {
   private static let extensions = [
     FlowSection.HeaderExtensionID(uri: HeaderExtensionURI.mid.rawValue, id: 1),
@@ -46,7 +46,7 @@ struct SimulcastTests {
     pair.run(until: pair.now + .seconds(3))
   }
 
-  /// Returns a packet's source, and the layer that it names or repairs.
+  /// Returns a packet's SSRC, its RID and its repaired RID; `-` stands for a missing one.
   private func names(_ bytes: [UInt8]) -> String {
     guard let header = try? RTPHeader(parsing: bytes.span.bytes) else { return "" }
     var map = HeaderExtensionMap()

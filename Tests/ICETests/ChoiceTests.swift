@@ -9,7 +9,7 @@ struct ChoiceTests {
     let meeting = VirtualMeeting.nearby(seed: 1)
     let stun = ICEServer(host: .address(try #require(IPAddress("203.0.113.1"))), port: 3478)
     meeting.serve("203.0.113.1:3478")
-    // Two addresses each; the direct ones are not announced at first.
+    // Each side has two addresses; the direct addresses are not announced at first.
     let a = meeting.addEnd(["192.0.2.1"], servers: [stun])
     let b = meeting.addEnd(["198.51.100.1"], servers: [stun])
     meeting.introduce(a, b)
@@ -23,7 +23,7 @@ struct ChoiceTests {
     #expect(a.agent.selectedPair?.remote.kind == .peerReflexive)
     meeting.run(for: .seconds(5))
 
-    // Announcing a direct address adds one pair, the only one of a better kind.
+    // Announcing a direct address adds one pair, which is the only pair of a better kind.
     let host = try #require(IPAddress("198.51.100.2"))
     b.addAddress(host)
     meeting.run(for: .milliseconds(10))
@@ -208,7 +208,7 @@ struct ChoiceTests {
     try peer.check(from: peer.addresses[2], nominates: true)
     meeting.run(for: .milliseconds(10))
     #expect(node.selections.last?.remote == peer.addresses[2])
-    // Every check is answered, before and after.
+    // Every check was answered, whether or not its nomination was followed.
     #expect(node.sent.filter { $0.bytes.starts(with: [1, 1]) }.count == 5)
   }
 

@@ -103,7 +103,8 @@ struct ConnectTests {
     meeting.run(for: .seconds(1))
     #expect(b.agent.selectedPair?.nominated == true)
 
-    // When the candidate arrives at last, the pair keeps its number, its state and its counters.
+    // When the candidate is finally signaled, the pair keeps its number, its state and its
+    // counters.
     for candidate in b.candidates { a.step(.remoteCandidate(candidate)) }
     for candidate in b.candidates { a.step(.remoteCandidate(candidate)) }
     let renamed = try #require(a.agent.pairs.first)
@@ -175,8 +176,8 @@ struct ConnectTests {
     b.signals = false
     let address = try #require(IPAddress("192.0.2.2"))
     meeting.names["5ab1.local"] = address
-    // The network drops the peer's packets until this side has sent to the peer, so this side's
-    // first check must work without the peer's.
+    // The network drops the peer's packets until this side has sent to the peer, so this side
+    // cannot wait for a check from the peer.
     meeting.network.passes = { from, _ in
       from.ip.bytes[3] == 1 || a.sent.contains { $0.remote == from }
     }

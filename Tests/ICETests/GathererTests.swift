@@ -3,7 +3,7 @@ import Wire
 
 @testable import ICE
 
-/// The parts used in gathering, one by one.
+/// Tests each part used in gathering separately.
 struct GathererTests {
   private let entropy = Entropy(seed: [8]).stream("ice")
   private let server = SocketAddress(IPAddress(ipv4: 50), port: 3478)

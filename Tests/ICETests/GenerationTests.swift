@@ -3,7 +3,7 @@ import Wire
 
 @testable import ICE
 
-/// An agent's knowledge of both sides across restarts, tested without an agent.
+/// Tests, without an agent, how both sides' credentials and candidates are tracked across restarts.
 struct GenerationTests {
   private let own = ICECredentials(usernameFragment: "own", password: "p")
   private let peer = ICECredentials(usernameFragment: "peer", password: "q")

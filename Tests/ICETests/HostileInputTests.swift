@@ -7,7 +7,7 @@ import Wire
 struct HostileInputTests {
   private let unknownPeer = SocketAddress(IPAddress(ipv4: 0xc000_0263), port: 7777)
 
-  /// Makes a check for a node, changed before it is signed.
+  /// Makes a check for a node; `change` modifies the check before it is signed.
   private func check(
     of node: MeetingEnd, username: String? = nil, key: String? = nil,
     _ change: (inout STUNWriter) -> Void = { _ in }

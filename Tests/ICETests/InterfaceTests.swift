@@ -4,7 +4,7 @@ import Wire
 
 @testable import ICE
 
-/// Addresses that appear and vanish during a call.
+/// Tests addresses that appear and vanish during a call.
 struct InterfaceTests {
   private let wired = IPAddress(ipv4: 0xc633_6401)
   private let mobile = IPAddress(ipv4: 0xc633_6402)

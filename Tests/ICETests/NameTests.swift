@@ -4,7 +4,7 @@ import Wire
 
 @testable import ICE
 
-/// mDNS names in place of host addresses (draft-ietf-mmusic-mdns-ice-candidates).
+/// Tests mDNS names in place of host addresses (draft-ietf-mmusic-mdns-ice-candidates).
 struct NameTests {
   private let addresses = (0..<2).map { IPAddress(ipv4: 0xc0a8_0001 + UInt32($0)) }
 

@@ -4,7 +4,7 @@ import Wire
 
 @testable import ICE
 
-/// Unreachable candidates, and paths that fall silent, for a while or permanently.
+/// Tests unreachable candidates, and paths that fall silent for a while or permanently.
 struct OutageTests {
   private static let left = ["198.51.100.1", "192.0.2.1"].compactMap { IPAddress($0) }
   private static let right = ["198.51.100.2", "192.0.2.2"].compactMap { IPAddress($0) }
@@ -97,8 +97,8 @@ struct OutageTests {
               && meeting.agents[$0].selectedPair?.remote.address?.ip != before
           } && isUp(meeting)
         }, "seed \(seed)")
-      // The last response may be six seconds old at the cut, and eight seconds after it the pair is
-      // abandoned.
+      // The last response may be six seconds old at the cut, and the pair is abandoned eight
+      // seconds after that response.
       #expect(meeting.now - cut >= .seconds(2), "seed \(seed)")
       meeting.run(for: .seconds(60))
       #expect(isUp(meeting))
@@ -164,7 +164,7 @@ struct OutageTests {
       meeting.network.outage.dead = []
       let back = meeting.now
       #expect(meeting.run(for: .seconds(5), until: isUp), "seed \(seed)")
-      // The bound is the interval between checks on a silent pair, plus a round trip.
+      // The limit is the interval between checks on a silent pair, plus a round trip.
       #expect(meeting.now - back <= .milliseconds(560), "seed \(seed)")
       meeting.run(for: .seconds(60))
       #expect(meeting.agents.map(\.connectionState) == [.completed, .completed])

@@ -3,7 +3,7 @@ import Wire
 
 @testable import ICE
 
-/// A candidate pair's parts, one by one.
+/// Tests each part of a candidate pair separately.
 struct PairPartTests {
   private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }
 

@@ -3,7 +3,7 @@ import Wire
 
 @testable import ICE
 
-/// An agent's parts, one by one.
+/// Tests each part of an agent separately.
 struct PartTests {
   private let entropy = Entropy(seed: [7]).stream("ice")
 

@@ -4,7 +4,8 @@ import Wire
 
 @testable import ICE
 
-/// Addresses that were never signaled, learned from the peer's packets (RFC 8445 section 7.3.1.3).
+/// Tests addresses that are never signaled, but learned from the peer's packets (RFC 8445 section
+/// 7.3.1.3).
 struct PeerReflexiveTests {
   private static let inside = IPAddress(ipv4: 0x0a00_0002)
   private static let outside = IPAddress(ipv4: 0xc633_6401)
@@ -38,7 +39,8 @@ struct PeerReflexiveTests {
       #expect(meeting.candidates[hidden].compactMap { $0.address?.ip } == [Self.inside])
       let seen = try #require(meeting.agents[1 - hidden].selectedPair)
       #expect(seen.remote.kind == .peerReflexive && seen.remote.address?.ip == Self.outside)
-      // Its priority is the one in the checks: that of its type, below any host's (section 5.1.2).
+      // Its priority comes from the checks. The type preference of peer-reflexive candidates is
+      // below that of host candidates (section 5.1.2).
       #expect(seen.remote.priority >> 24 == 110)
       let pair = try #require(meeting.agents[hidden].selectedPair)
       #expect(pair.local.kind == .peerReflexive && pair.local.address == seen.remote.address)

@@ -5,8 +5,7 @@ import Wire
 @testable import ICE
 
 struct RestartTests {
-  /// When the answering side learns of a restart: with credentials before its own restart, or
-  /// after.
+  /// Whether the answering side receives the new credentials before its own restart or after it.
   enum Order: CaseIterable {
     case credentialsFirst, restartFirst
   }

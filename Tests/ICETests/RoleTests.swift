@@ -4,7 +4,7 @@ import Wire
 
 @testable import ICE
 
-/// Which agent chooses the pair, in role conflicts and with lite peers.
+/// Tests which agent chooses the pair, in role conflicts and with lite peers.
 struct RoleTests {
   @Test func aConflictIsResolvedWhicheverEndChecksFirst() throws {
     for role in [ICERole.controlling, .controlled] {

@@ -35,7 +35,7 @@ struct TCPTests {
       meeting.send([0x81, 3], from: 1)
       meeting.run(for: .seconds(1))
       #expect(meeting.received == [[[0x81, 3]], [[0x80, 1, 2]]])
-      // Unused connections were closed: each failed pair closed its own.
+      // Unused connections were closed, because each failed pair closes its connection.
       let open = meeting.agents.map { $0.pairs.filter { $0.state == .succeeded }.count }
       #expect(meeting.streams.count <= open.max() ?? 0)
     }

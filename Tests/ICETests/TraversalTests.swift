@@ -4,7 +4,7 @@ import Wire
 
 @testable import ICE
 
-/// What NATs let through, and what needs a TURN server.
+/// Tests which NATs allow a direct path, and which need a TURN server.
 struct TraversalTests {
   static let ends: [VirtualNAT.Kind?] = [nil] + VirtualNAT.Kind.allCases
 
@@ -64,7 +64,7 @@ struct TraversalTests {
       let kinds = meeting.agents.compactMap(\.selectedPair).map {
         $0.local.kind == .relayed || $0.remote.kind == .relayed
       }
-      // In the end, media uses a relay only if it must.
+      // In the end, media uses a relay only if no direct path exists.
       #expect(kinds == [Bool](repeating: !meetDirectly(left, right), count: 2), "seed \(seed)")
       meeting.send([0x80, 1, 2], from: 0)
       meeting.send([0x81, 3], from: 1)

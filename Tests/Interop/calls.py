@@ -18,7 +18,7 @@ from retake import Recorder, look, replay
 _CALL_SECONDS = 240
 _MEDIA_SECONDS = 90
 _POLL_SECONDS = 0.2
-# A frame of one colour has no contrast; a test frame that survived its coding has far more.
+# A frame of one colour has no contrast; a correctly decoded test frame has far more than this.
 _LEAST_CONTRAST = 5.0
 _FEWEST_FRAMES = 10
 

@@ -6,7 +6,7 @@ import av
 
 from peers import samples
 
-# No other source here has this size, so a peer that shows it shows the file.
+# No other source here has this size, so a peer that shows video of this size shows the file.
 WIDTH, HEIGHT = samples.WIDTH, samples.HEIGHT
 _FRAMES = 50
 _FRAMES_PER_SECOND = 25

@@ -15,8 +15,8 @@ class Kind:
 
     # The ids of the findings that name the fault; a media fault belongs to the peer that sends.
     accepted: frozenset
-    # The ends that can have the fault: `any`, `peer` (any but Retake), `page` (browsers),
-    # `chromium` (Firefox renders no audio without a device).
+    # The ends that can have the fault: `any`, `peer` (any but Retake), `page` (browsers), or
+    # `chromium`, because Firefox renders no audio without a device.
     by: str = "any"
     # Who can detect the fault: `any`, `receiver` of the culprit's packets, `end` (Retake takes
     # part), or `sender`.
@@ -27,7 +27,8 @@ class Kind:
     # Whether the call connects in spite of the fault, and whether video arrives at both ends at
     # first.
     connects: bool = True
-    # The minimum number of affected packets; with fewer, the call is made again from another plan.
+    # The minimum number of affected packets; if there are fewer, another plan is drawn and the call
+    # is made again.
     least: int = 0
     # Scripts for the culprit's page that begin and end the fault.
     script: str = ""

@@ -50,7 +50,7 @@ class Plan:
     peers: tuple
     # The end that the fault comes from: the first of the peers or the second.
     culprit: int
-    # In an observed call, the end beside which Retake observes.
+    # In an observed call, the end at whose network interface Retake observes.
     watched: int | None
     begin: float
     length: float

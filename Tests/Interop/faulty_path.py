@@ -30,7 +30,8 @@ class FaultyPath(LossyPath):
         self._plan = plan
         self._chance = random.Random(f"path {plan.seed}")
         self._is_on = False
-        # When each end's last packet leaves: a good path does not reorder.
+        # When each end's last packet leaves. Later packets leave after it, because a good path does
+        # not reorder.
         self._leaves = [0.0, 0.0]
         # The times until which a bottleneck is busy, and until which radio holds packets back.
         self._busy, self._release = 0.0, 0.0
@@ -86,7 +87,7 @@ class FaultyPath(LossyPath):
         """Whether the fault affected enough for its rule: congestion control may adapt to a
         bottleneck within its first second."""
         if self._plan.kind.startswith("bottleneck"):
-            # Seconds in which most packets waited 120 ms or more.
+            # Whether most packets waited 120 ms or more in at least three of the seconds.
             return sum(waited * 2 > count for waited, count in self._queued.values()) >= 3
         kind = KINDS.get(self._plan.kind)
         return kind is None or self.touched >= kind.least
@@ -119,8 +120,8 @@ class FaultyPath(LossyPath):
             data = data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1:]
         for wait in waits:
             at = now + self._WAY + self._SPREAD * self._chance.random() + abs(wait)
-            # A negative wait means that the packet is overtaken. With equal times, either order is
-            # possible.
+            # A negative wait means that later packets overtake this one. Otherwise it leaves after
+            # the previous packet: two packets with equal times could leave in either order.
             if wait >= 0:
                 at = self._leaves[end] = max(self._leaves[end] + 1e-6, at)
             asyncio.get_running_loop().call_at(at, self._leave, 1 - end, data)

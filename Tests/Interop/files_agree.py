@@ -136,7 +136,7 @@ def _compare(name, take, file, problems):
         for packets, others, whose in (
             (recorded, reported, "Retake's take"), (reported, recorded, f"Chromium's {name}"),
         ):
-            # A log that the browser did not finish writing ends earlier.
+            # If the browser did not finish writing a log, the log ends earlier.
             end = max(packets[key][1] for key in both) - _END_NS
             begin = min(packets[key][1] for key in both)
             alone = [

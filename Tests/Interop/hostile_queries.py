@@ -5,7 +5,7 @@ import os
 
 _NUMBERS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
 
-# Queries that must be rejected, with whatever error.
+# Queries that must be rejected; any error will do.
 _REFUSED = [
     "ATTACH 'file:/tmp/retake-hostile?mode=rwc' AS x",
     "ATTACH '/etc/passwd' AS x",

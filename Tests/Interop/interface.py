@@ -58,7 +58,8 @@ async def _try(recorder, method, path, body, headers, right):
     try:
         status, _, _ = await recorder.request(method, path, body, headers)
     except Exception as error:
-        # A server may close the connection before all of a body that is too long has been sent.
+        # If a body is too long, the server may close the connection before it has received all of
+        # it.
         if body and len(body) > _TOO_LONG:
             return []
         return [f"{shown}: {type(error).__name__}: {error}"]

@@ -30,7 +30,7 @@ def _row(outcome):
     return [
         call.peer,
         offers,
-        # Some peers do not report the version; both ends have the same.
+        # Some peers do not report the DTLS version, so the take's is shown; both ends use the same.
         f"{report.dtls_version or outcome.take.dtls_version or '-'} {report.dtls_role}".strip(),
         report.srtp_profile or "-",
         f"{frames['in', 'audio']}/{frames['out', 'audio']}",

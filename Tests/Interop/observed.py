@@ -394,8 +394,7 @@ async def run_own(name, program, folder, seconds):
         problems, words = _digests(seen, own, summary["dropped"])
         opened, packets = summary["packetsInClear"], summary["packets"]
         words += f", {opened} of {packets} packets decrypted"
-        # How offload merges packets varies from call to call, and some merged ones are not
-        # recognized.
+        # Offload merges different packets in each call, and some merged packets are not recognized.
         return _unopened(summary, packets // 100) + problems, words
     except Exception as error:  # a peer may raise anything: the call failed
         return [f"{type(error).__name__}: {error}"], ""

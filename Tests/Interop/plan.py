@@ -54,7 +54,7 @@ class Call:
     offerer: str
     # Whether the peer is made passive, which makes Retake the DTLS client.
     peer_waits: bool = False
-    # The kinds that the peer sends to Retake, and those that it receives.
+    # The kinds of media that the peer sends to Retake, and the kinds that it receives.
     sends: tuple[str, ...] = _MEDIA
     receives: tuple[str, ...] = _MEDIA
     # Whether the peer has only mDNS candidates, because it has no camera permission.
@@ -82,7 +82,7 @@ class Call:
     layers: bool = False
     # The highest DTLS version that Firefox may use; empty for its default.
     dtls: str = ""
-    # Whether loopback is avoided because the other peer cannot use it, even if this one could.
+    # Whether loopback is avoided because the other peer cannot use it.
     avoids_loopback: bool = False
 
     @property

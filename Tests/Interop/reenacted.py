@@ -25,9 +25,9 @@ _LOST = "SELECT sum(lost) FROM loss WHERE peer = ? AND direction = 'in' AND ssrc
     "SELECT ssrc FROM track WHERE kind = 'video' AND direction = 'in')"
 
 
-# A page of two connections, in which the first signals through the relay, and either may offer. The
-# relay plays the recorded packets to the first in place of the second's media. Returns the last
-# statistics of both before the relay ends.
+# A page with two connections. The first signals through the relay, and either may offer. The relay
+# plays the recorded packets to the first connection in place of the second connection's media.
+# Returns both connections' last statistics before the relay ends.
 _THROUGH_RELAY = """(async (near, far, offers) => {""" + JOIN + """
   const messages = [];
   const wanted = {audio: true, video: true};

@@ -29,8 +29,8 @@ _CALL_SECONDS = 15
 _LIMIT_SECONDS = 180
 # The maximum deviation from the recorded timing: the median, and the 99th percentile.
 _MEDIAN_NS, _P99_NS = 2_000_000, 5_000_000
-# The allowed difference in freezes, the allowed share of the frozen time, and how many of ten runs
-# must be within both.
+# The allowed difference in the number of freezes, the allowed relative difference in frozen time,
+# and how many of ten runs must be within both.
 _SPARE, _SHARE, _GOOD = 1, 0.25, 8
 _FIGURES = ("freezeCount", "totalFreezesDuration", "framesDecoded", "packetsLost", "nackCount")
 

@@ -298,7 +298,7 @@ async def run_demo(program, folder, seconds):
     return await guarded(folder, lambda: _demo(program, folder, seconds))
 
 
-# What the page's connections receive.
+# Returns what the page's connections receive.
 _RECEIVED = """(async () => {
   const all = [];
   for (const each of window.made) {

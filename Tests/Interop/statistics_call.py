@@ -17,13 +17,13 @@ from plan import Call
 from processes import Child, ProcessError, end_orphans
 from retake import Recorder, replay
 
-# The interval of browser reports; the last but one is compared, so that the call continues around
-# it.
+# The interval of browser reports. The second to last report is compared, so that the call still
+# runs before and after it.
 _SAMPLE_SECONDS = 1.0
 # Packets sent this shortly before a report may be in transit, or not yet counted.
 _UNDER_WAY_NS = 80_000_000
 _LOOK_SECONDS = 300
-# The time within which samples made once a second count as near.
+# The maximum distance between two samples that are compared; samples are made once a second.
 _NEAR_MS = 1100
 
 
@@ -239,7 +239,8 @@ def _turns(speaking):
             )
     order = [span["participant"] for span in spans]
     if any(one == other for one, other in zip(order, order[1:])):
-        # A pause within a turn may end a dominance; most changes must be between the voices.
+        # A pause within a turn may end and restart a speaker's dominance, but most changes must be
+        # from one voice to the other.
         changes = sum(one != other for one, other in zip(order, order[1:]))
         if changes * 2 < len(order):
             problems.append(f"speakers: the turns are {order}")

@@ -33,7 +33,7 @@ _SENT = {
 }
 _RECEIVED = {ours: (theirs, unit) for theirs, (ours, unit) in _SENT.items()}
 _RECEIVED["framesDecoded"] = ("framesEncoded", 1)
-# No end counts packets sent with CE, which only routers set: there are none on one machine.
+# No packet is marked CE, because only routers set that mark and the call runs on one machine.
 _NONE_ON_THE_WAY = {"packetsReceivedWithCe"}
 
 # Members that rise and fall: `statistics_members` uses the nearest report, and compares energies
@@ -81,7 +81,7 @@ _OWN = {
     "codec": "sdpFmtpLine",
     "data-channel": "dataChannelIdentifier",
 }
-# References to other objects: looking those up checks them.
+# References to other objects, which are checked when the objects are looked up.
 _REFERENCE = re.compile(r"(Id|^id|^type|^timestamp)$")
 
 
@@ -287,11 +287,11 @@ class Everything:
         names = {
             "requestsSent": ("requestsReceived", 3), "requestsReceived": ("requestsSent", 3),
             "responsesSent": ("responsesReceived", 3), "responsesReceived": ("responsesSent", 3),
-            # 64 bits, which JavaScript's numbers do not hold exactly.
+            # The priority has 64 bits, which JavaScript numbers cannot represent exactly.
             "priority": ("priority", 4096),
         }
         if other is None:
-            # An end may form pairs for which the other end never receives a check.
+            # One end may form pairs for which the other end never receives a check.
             return set(names) | {"packetsSent", "packetsReceived", "bytesSent", "bytesReceived"}
         return self._packets(each, other) | self._mirror(each, other, names)
 

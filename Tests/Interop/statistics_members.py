@@ -104,7 +104,7 @@ class Comparison:
                     f"{name} {mine}/{mirrored}", sent[mine], received[mirrored], by_them,
                     slack * unit,
                 )
-                # Browsers retransmit old packets as bandwidth probes and do not count those.
+                # Browsers also retransmit old packets as bandwidth probes, but do not count them.
                 if by_them and mine == "retransmittedPacketsSent":
                     line.less = "theirs"
         for fact in _STREAM_FACTS:
@@ -153,7 +153,7 @@ class Comparison:
         if answered is None:
             self._pair(f"{name} remote-outbound-rtp", sent["ssrc"], None, by_them)
             return
-        # The ends measure different exchanges, so the last values may differ.
+        # The ends measure the round trip of different packets, so the last values may differ.
         if report.get("roundTripTimeMeasurements") and answered.get("roundTripTimeMeasurements"):
             self._pair(
                 f"{name} roundTripTime (RTCP, mean)", _mean_round_trip(report),

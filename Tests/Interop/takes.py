@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from reports import DTLS_VERSIONS
 from retake import is_private
 
-# The transitions of every call: a machine, and the states, one of which it must reach.
+# The state machines of every call, and the states of which each must reach one.
 _STATES = [
     ("ice-connection", {"connected", "completed"}),
     ("dtls", {"connected"}),

@@ -15,8 +15,8 @@ _CARRIED = (
     "retake.board.lanes.filter(lane => lane.carried)"
     ".map(lane => Math.round(lane.carried(0, retake.take.seconds + 1)))"
 )
-# Records, in each display frame until all is prepared, the lanes that would have to compute at
-# once.
+# Records in each display frame, until everything is prepared, which lanes would have to compute
+# immediately.
 _WATCH = """
 (() => {
   window.watched = new Set();

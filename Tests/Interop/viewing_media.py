@@ -26,8 +26,8 @@ _PLAYING = """(() => {
     each.isPlaying && Math.abs(each.time - now) < %s && (each.kind === "audio" || each.width > 0));
 })()""" % _IN_STEP_SECONDS
 
-# Compares some pictures of each video with another player's frame at the same time, or with one
-# next to that frame.
+# Compares some pictures of each video with another player's frame at the same time, or with the
+# frame before or after it.
 _PICTURES = """(async () => {
   const found = { count: 0, late: [], other: [], moving: 0 };
   const pixels = (source, { width, height }) => {

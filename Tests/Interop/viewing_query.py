@@ -194,7 +194,7 @@ async def catalogue(visit):
         " document.getElementById('take-words').dispatchEvent(new Event('input')))"
     )
     visit.expect(await visit.ask(shown) == [names[2]], "words do not find a codec")
-    # With the keyboard alone: a menu opens, gets the focus, and is closed by Escape.
+    # Uses only the keyboard: a menu opens, gets the focus, and is closed by Escape.
     await visit.ask("void document.querySelector('[data-facet=codec] summary').focus()")
     if visit.viewer.name == "firefox":
         # In a window without focus, Enter has no effect on elements.

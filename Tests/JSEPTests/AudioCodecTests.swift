@@ -5,7 +5,7 @@ import Wire
 
 @testable import JSEP
 
-/// Opus, G.711 and telephone events in offers, in answers and in codec order.
+/// Tests Opus, G.711 and telephone events in offers and answers, and the order of audio codecs.
 struct AudioCodecTests {
   private static let transport = """
     a=ice-ufrag:abcd\r
@@ -105,7 +105,8 @@ struct AudioCodecTests {
       #expect(side.negotiation.sections[0].sentCodec?.name == "opus")
       #expect(side.negotiation.sections[0].sentCodec?.payloadType == 111)
     }
-    // A further offer keeps the numbers, and static ones keep their standard meaning.
+    // A further offer keeps the payload types, and static payload types keep their standard
+    // meaning.
     try offerer.negotiation.setCodecPreferences([], of: id)
     let next = try document(try offerer.offer()).sections[0].formats
     #expect(next == ["111", "8", "0", "110", "126"])

@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-/// Which codecs are chosen from real peers' offers, and by which rules.
+/// Tests which codecs are chosen from real peers' offers, and by which rules.
 struct CodecChoiceTests {
   /// Returns the codecs negotiated in the first video section: payload types and formats.
   private func choice(_ offer: String) throws -> [String] {
@@ -88,7 +88,7 @@ struct CodecChoiceTests {
         "a=rtpmap:97 rtx/90000", "a=fmtp:97 apt=96", "a=rtpmap:98 VP8/90000",
       ], ["98 VP8", h264("96/97", "42e01f", 1)]
     ),
-    // Interleaved units and depths above 8 bits are rejected.
+    // Interleaved mode and depths above 8 bits are rejected.
     (
       [
         "a=rtpmap:96 H264/90000", "a=fmtp:96 packetization-mode=2;profile-level-id=42e01f",

@@ -34,7 +34,8 @@ struct DataSectionTests {
     #expect(side.negotiation.mid(ofTransport: 0) == "0" && answer.bundles == [["0"]])
   }
 
-  /// Formats from before RFC 8841, which browsers had until 2018, are answered in kind.
+  /// Offers in the formats from before RFC 8841, which browsers used until 2018, are answered in
+  /// the same format.
   @Test(arguments: [
     ("DTLS/SCTP 5001", ["a=sctpmap:5001 webrtc-datachannel 1024"], "DTLS/SCTP"),
     ("DTLS/SCTP 5001", [], "DTLS/SCTP"),
@@ -108,7 +109,7 @@ struct DataSectionTests {
   }
 
   @Test func anAnswerMayOmitTheSizeAndThePort() throws {
-    // Janus omits the size; the usual port may be omitted as well.
+    // Janus omits the maximum message size; the usual SCTP port may be omitted as well.
     let side = try DataSectionTests.answered { section in
       section.lines.removeAll { line in
         ["a=max-message-size", "a=sctp-port"].contains { line.text.hasPrefix($0) }

@@ -7,7 +7,7 @@ import Wire
 struct ExchangeTests {
   static let directions: [TransceiverDirection] = [.sendrecv, .sendonly, .recvonly, .inactive]
 
-  /// The directions each side wants, and the results, seen from each side.
+  /// The directions that the two sides want, and the resulting direction as each side sees it.
   static let table: [(TransceiverDirection, TransceiverDirection, String, String)] =
     directions.flatMap { offered in
       directions.map { wanted in

@@ -2,7 +2,7 @@ import Testing
 
 @testable import JSEP
 
-/// What a peer's H.264 parameters allow it to receive (RFC 6184 sections 8.1 and 8.2.2).
+/// Tests what a peer's H.264 parameters allow it to receive (RFC 6184 sections 8.1 and 8.2.2).
 struct H264ReceptionTests {
   private static let own = "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f"
 
@@ -21,9 +21,9 @@ struct H264ReceptionTests {
     // Unless both sides allow asymmetry, the local level also limits what is sent.
     ("profile-level-id=42e028", false),
     ("profile-level-id=42e028;level-asymmetry-allowed=0", false),
-    // Without a profile-level-id, the values that browsers assume.
+    // Without a profile-level-id, the values that browsers assume apply.
     ("packetization-mode=1", false),
-    // Above the level, or with one parameter too small.
+    // Parameters may raise the limits above the level, if none of them is too small.
     ("profile-level-id=42e01f;level-asymmetry-allowed=1;max-recv-level=e028", true),
     ("profile-level-id=42e01f;level-asymmetry-allowed=1;max-recv-level=e020", false),
     ("profile-level-id=42e01f;level-asymmetry-allowed=1;max-recv-level=28", false),

@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-/// The formats in which an H.264 stream may be offered (RFC 6184 section 8.2.2).
+/// Tests the formats in which an H.264 stream may be offered (RFC 6184 section 8.2.2).
 struct H264VariantTests {
   private func profiles(_ profileLevelID: String) -> [String] {
     RTPCodec.h264(carrying: profileLevelID).compactMap {

@@ -27,7 +27,7 @@ struct LipSyncTests {
     #expect(try groups(side.offer()) == ["LS 0 1"])
   }
 
-  /// The streams of the answerer's three tracks, and the groups in its answer.
+  /// The stream identifiers of the answerer's three tracks, and the resulting groups in its answer.
   static let opinions: [([[String]], [String])] = [
     ([["x"], ["x"], ["x"]], ["LS 0 1 2"]), ([["x"], ["y"], ["x"]], ["LS 0 2"]),
     ([["x"], ["y"], ["z"]], []), ([["x", "y"], ["y"], []], ["LS 0 1"]),

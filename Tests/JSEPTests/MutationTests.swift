@@ -47,8 +47,8 @@ struct MutationTests {
     }
   }
 
-  /// Every sample with any line removed, doubled or cut yields an answer, or one error that names a
-  /// line or the missing line.
+  /// If any line of a sample is removed, doubled or cut, the sample yields an answer, or one error
+  /// that names the faulty or missing line.
   @Test(arguments: [
     "aiortc-answer", "aiortc-offer", "chromium-answer", "chromium-datachannel-offer",
     "chromium-offer", "chromium-recvonly-offer", "chromium-simulcast-offer",

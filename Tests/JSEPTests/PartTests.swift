@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-/// The parts of a description exchange, one by one.
+/// Tests each part of a description exchange separately.
 struct PartTests {
   private func table() -> TransceiverTable { TransceiverTable(Entropy(seed: [2]).stream("jsep")) }
 

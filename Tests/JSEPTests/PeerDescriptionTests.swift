@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-/// Descriptions that peers made in calls with this stack.
+/// Tests descriptions that peers made in calls with this stack.
 struct PeerDescriptionTests {
   /// Returns a side that offered audio and video, as in the calls that the answers come from.
   static func offering() throws -> Side {
@@ -33,7 +33,7 @@ struct PeerDescriptionTests {
     Answer(
       name: "janus-room-called", agreed: ["0 audio sendonly", "1 video sendonly"],
       extensions: [[1, 4], [3, 4]], sources: [0, 0]),
-    // A bridge has no video: the section is rejected, with a format that was not offered.
+    // The bridge has no video, so it rejects the section, with a format that was not offered.
     Answer(
       name: "janus-bridge-called", agreed: ["0 audio sendrecv"], extensions: [[1, 4]],
       sources: [1]),
@@ -80,8 +80,8 @@ struct PeerDescriptionTests {
   }
 
   @Test func aBundleOnlySectionIsAccepted() throws {
-    // GStreamer gives the second section no port of its own, uses its own section names and writes
-    // the codec in capitals.
+    // In GStreamer's offer, the second section has no port of its own, the sections have unusual
+    // names, and the codec is in capitals.
     let (side, answer) = try RemoteOfferTests.answer(try sample("gstreamer-offer"))
     #expect(side.agreed == ["audio0 audio sendrecv", "video1 video sendrecv"])
     #expect(answer.bundles == [["audio0", "video1"]])

@@ -25,7 +25,7 @@ struct RemoteAnswerTests {
   }
 
   @Test func answersInOtherStacksStyleAreAccepted() throws {
-    // Janus answers such an offer with the offer's numbers and its fingerprint at session level.
+    // Janus answers with the offer's payload types, and puts its fingerprint at session level.
     let side = try RemoteAnswerTests.apply { answer in
       for index in answer.sections.indices {
         let prints = answer.sections[index].fingerprints

@@ -79,7 +79,7 @@ struct RenegotiationTests {
       try document(description).origin.sessionVersion
     }
     #expect(try version(left.negotiation.currentLocal) == "1")
-    // Further offers omit what is only for new sections.
+    // Further offers omit the lines that only new sections need.
     try exchange(&left, &right)
     #expect(try version(left.negotiation.currentLocal) == "2")
     left.transport.candidates = ["candidate:1 1 udp 1 192.0.2.1 1 typ host"]

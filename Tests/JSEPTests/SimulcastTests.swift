@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-/// Offers of several layers, and their answers (RFC 8851, 8852, 8853).
+/// Tests offers of several layers, and their answers (RFC 8851, 8852, 8853).
 struct SimulcastTests {
   private let extensions = ["rtp-stream-id", "repaired-rtp-stream-id"].map {
     "urn:ietf:params:rtp-hdrext:sdes:" + $0
@@ -182,7 +182,7 @@ struct SimulcastTests {
     #expect(side.negotiation.transceivers[0].layers.count == 3)
     try side.apply(.rollback, "")
     #expect(side.negotiation.transceivers[0].layers.isEmpty)
-    // Of two unanswered offers, the last one counts.
+    // If two offers are unanswered, the last one applies.
     try side.apply(try offer(Self.wish))
     try side.apply(try offer("a=rid:a recv\na=rid:b recv\na=simulcast:recv a;b"))
     #expect(side.negotiation.transceivers[0].layers.map(\.rid) == ["a", "b"])

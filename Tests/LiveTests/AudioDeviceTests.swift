@@ -9,9 +9,9 @@ import Wire
 
 @testable import Live
 
-/// Audio devices, and the session that drives them.
+/// Tests audio devices, and the session that drives them.
 @Suite(.timeLimit(.minutes(10))) struct AudioDeviceTests {
-  /// Blocks in order of arrival, and a waiter for some of them.
+  /// Collects audio blocks in order of arrival, and lets a test wait for them.
   private final class Blocks: Sendable {
     private let all = Mutex<[AudioBlock]>([])
     private let stream: AsyncStream<Int>
@@ -78,7 +78,7 @@ import Wire
     return blocks.samples
   }
 
-  /// The session's end closes all open connections, on the tape too.
+  /// The session's end closes all open connections, also on the tape.
   @Test func theEndOfASessionStopsItsDevices() async throws {
     let folder = try folder()
     defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -167,8 +167,8 @@ import Wire
     try await session.finish()
   }
 
-  /// One release of a platform had no output after returning to the default mode; a simulated
-  /// device can do the same.
+  /// A simulated device can imitate a platform release that had no output after returning to the
+  /// default mode.
   @Test func aQuirkOfAPlatformCanBePlayed() async throws {
     let session = try Session()
     let device = ManualAudioDevice()

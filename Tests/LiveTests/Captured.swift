@@ -19,7 +19,7 @@ final class ManualTimer: CaptureTimer {
   func fire(_ milliseconds: Int64) { inside.withLock { $0.tick }?(milliseconds * 1_000_000) }
 }
 
-/// Keeps a capturer's frames.
+/// Collects the frames that a capturer delivers.
 final class KeepingConsumer: EncodedVideoConsumer {
   private struct Inside {
     var starts: [Bool] = []

@@ -9,7 +9,7 @@ import Wire
 
 @testable import Live
 
-/// Video capturers, tested without the system clock.
+/// Tests video capturers without the system clock.
 struct CapturerTests {
   private let format = VideoFormat(
     width: 16, height: 8, framesPerSecond: 15, pixelFormat: .bgra)
@@ -372,7 +372,8 @@ struct CapturerTests {
     #expect(frame.videoFrame().samples[..<(128 * 20)].allSatisfy { $0 == 16 })
   }
 
-  /// A child may ignore SIGTERM, as this one does, or inherit it blocked; SIGKILL then ends it.
+  /// A child process may ignore SIGTERM, as in this test, or inherit a mask that blocks it; SIGKILL
+  /// then ends the child.
   @Test(.timeLimit(.minutes(10))) func aChildThatReceivesNoSignalEnds() throws {
     let ready = try ChildPipe()
     let child = try ChildProcess(

@@ -63,7 +63,7 @@ import Wire
     let sending = Task {
       for number in 0..<count {
         try await channel.send([UInt8](repeating: UInt8(number), count: size))
-        // At most the mark, plus the message that crossed it, is buffered.
+        // The buffered amount never exceeds the mark plus the message that crossed the mark.
         #expect(await channel.bufferedAmount <= 1 << 20 + UInt64(size))
       }
     }

@@ -52,7 +52,7 @@ final class ScriptedEngine: PeerEngine {
 }
 
 extension PeerInput {
-  /// The input in a few words.
+  /// A short description of the input.
   var word: String {
     switch self {
     case .genesis: "genesis"

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Live
 
-/// A driver's parts, one by one.
+/// Tests each part of a driver separately.
 struct DriverPartTests {
   private func failure(_ remote: UInt16, packets: Int = 1, bytes: Int = 100) -> SendFailure {
     let ip = IPAddress(ipv4: 0x7f00_0001)

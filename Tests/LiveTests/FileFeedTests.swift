@@ -6,7 +6,7 @@ import Wire
 
 @testable import Live
 
-/// Files sent over a connection.
+/// Sends files over a connection.
 @Suite(.timeLimit(.minutes(10))) struct FileFeedTests {
   /// Media whose file is bad from the start.
   private struct Bad: TimedMedia {

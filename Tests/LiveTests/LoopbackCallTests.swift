@@ -94,7 +94,8 @@ struct LoopbackCall {
     #expect(streams.count == 1)
     // Live codecs are timed, and the time is part of the stats.
     #expect(streams.first?["totalEncodeTime"] != nil)
-    // A window of 100 ms during which the machine stalled is quieter.
+    // A window of 100 ms in which the machine stalled is quieter, so the levels are read
+    // repeatedly.
     var levels = call.caller.audioLevels
     func areOfTheTone() -> Bool {
       levels.allSatisfy { (-20 ... -10).contains($0.decibels) && $0.percent > 60 }

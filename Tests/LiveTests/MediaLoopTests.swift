@@ -6,10 +6,10 @@ import Synchronization
 import Testing
 import Wire
 
-/// Peers without any WebRTC stack, on a real loop with real sockets.
+/// A peer without a WebRTC stack, which runs on a real loop with real sockets.
 ///
-/// They bind every allowed address, report their end points as local candidates, send one datagram
-/// to every remote candidate, and report arriving datagrams as refusals.
+/// It binds every allowed address, reports its addresses as local candidates, sends one datagram to
+/// every remote candidate, and reports arriving datagrams as refusals.
 final class ToyEngine: PeerEngine {
   var deadline: Instant?
   var entropyDrawn: UInt64 = 0

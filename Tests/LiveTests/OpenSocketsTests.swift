@@ -4,7 +4,7 @@ import Wire
 
 @testable import Live
 
-/// A loop's open sockets, tested without the loop.
+/// Tests the table of a loop's open sockets without the loop.
 struct OpenSocketsTests {
   private let poller: Poller
   private let thread: LoopThread

@@ -5,7 +5,7 @@ import Stats
 import Testing
 import Wire
 
-/// Calls over TCP connections between real stacks.
+/// Tests calls between real stacks, some of them over TCP connections.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct PathTests {
   @Test(arguments: ["127.0.0.1", "::1"])
   func aCallNeedsNoDatagrams(address: String) async throws {
@@ -28,7 +28,7 @@ import Wire
 
   @Test func loopbackCallsConnectWithinTwoHundredMilliseconds() async throws {
     var times: [Duration] = []
-    // Other load on the machine may delay many attempts; no timer may delay all of them.
+    // Other load on the machine may delay many attempts, but a timer would delay all of them.
     while times.count < 100, times.allSatisfy({ $0 >= .milliseconds(200) }) {
       let call = try LoopbackCall()
       try await call.caller.addTrack(.audio, source: LoopbackCallTests.tone)

@@ -6,7 +6,7 @@ import Wire
 
 @testable import Live
 
-/// Connections to a server over TLS, as TURN uses them, over the system's own TCP.
+/// Tests TLS connections to a server, as TURN uses them, over the system's own TCP.
 @Suite(.timeLimit(.minutes(10))) struct SecureStreamTests {
   private static let loopback = IPAddress(ipv4: 0x7f00_0001)
 

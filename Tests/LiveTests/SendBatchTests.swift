@@ -29,8 +29,8 @@ import Wire
     let sender = try UDPSocket(on: SendBatchTests.loopback)
     let receiver = try UDPSocket(on: SendBatchTests.loopback)
     let batch = SendBatch()
-    // Datagrams of equal length, shorter ones, an empty one, a longer one after it; then more
-    // datagrams, and more bytes, than one system call accepts.
+    // First datagrams of equal length, then shorter ones, an empty one and a longer one. The rest
+    // is more datagrams, and more bytes, than one system call accepts.
     var lengths = [1200, 1200, 1200, 700, 700, 1200, 0, 5]
     lengths += [Int](repeating: 20, count: 150) + [Int](repeating: 8000, count: 10)
     let sent = lengths.enumerated().map { number, length in

@@ -10,7 +10,7 @@ import Wire
 
 @testable import Live
 
-/// How senders start and stop capturers, and what senders and takes record about them.
+/// Tests how senders start and stop capturers, and what takes record about the capturers.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct SendingCapturersTests {
   private static let format = VideoFormat(width: 64, height: 48, framesPerSecond: 30)
 
@@ -39,7 +39,7 @@ import Wire
     }
   }
 
-  // TW18: the pipeline tells the capturer when to start and to stop.
+  // TW18: the pipeline starts and stops the capturer.
   @Test func aCapturerRunsFromTheFirstSenderToTheLast() async throws {
     let (one, two) = (try FactoryCall(), try FactoryCall())
     let capturer = Watched()

@@ -5,7 +5,7 @@ import Wire
 
 @testable import Live
 
-/// Datagrams from unknown senders.
+/// Tests how datagrams from unknown senders are limited.
 struct StrayTests {
   private static func datagram(_ bytes: [UInt8], port: UInt16) -> Datagram {
     Datagram(
@@ -20,7 +20,8 @@ struct StrayTests {
     }
     let admitted = (0..<2_000 as Range<UInt16>).filter { admits(0x80, from: $0) }
     #expect(admitted.count == StrayFilter.most && filter.dropped == 1_500)
-    // The peer is admitted by its credentials, and afterwards because it was answered.
+    // The peer is admitted first because of its credentials, and later because it received a
+    // response.
     let before = (admits(0, from: 5_000), admits(0, from: 5_000, isRecognized: true))
     #expect(before == (false, true))
     filter.sent(Self.datagram([0x01, 0x01], port: 5_000))

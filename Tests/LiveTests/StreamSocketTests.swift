@@ -6,7 +6,7 @@ import Wire
 
 @testable import Live
 
-/// Connections over the system's own TCP.
+/// Tests connections over the system's own TCP.
 @Suite(.timeLimit(.minutes(10))) struct StreamSocketTests {
   private static let loopback = IPAddress(ipv4: 0x7f00_0001)
 
@@ -101,7 +101,7 @@ import Wire
     #expect(code == ECONNREFUSED)
   }
 
-  /// Returns a client whose server sent something, read nothing and closed.
+  /// Returns a client whose server sent `words`, did not read `unread`, and closed the connection.
   private func forsaken(after words: [UInt8], unread: [UInt8]) throws -> StreamSocket {
     let (client, server, _) = try connected()
     if !unread.isEmpty { client.send(unread) }

@@ -6,7 +6,7 @@ import Stats
 import Testing
 import Wire
 
-/// Tracks and streams as objects, over real connections.
+/// Tests track and stream objects over real connections.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct TrackObjectTests {
   private static let tone = MediaSource.tone(hertz: 440, pauseSeconds: 0)
   private static let pattern = MediaSource.pattern(width: 64, height: 48, framesPerSecond: 25)
@@ -25,7 +25,7 @@ import Wire
     try await call.caller.add(try stream("two"))
     try await call.callee.add(try stream("own"))
     try await call.connect()
-    // The remote streams with their tracks, and no local ones.
+    // Only remote streams are reported, with their tracks.
     let streams = call.heard.callee.all.filter { $0.hasPrefix("stream") }
     #expect(
       streams == [
@@ -135,7 +135,7 @@ import Wire
     #expect(!MediaStream(id: "empty").audioEnabled)
     await sink.wait { $0.audio.suffix(5).allSatisfy { !$0.samples.contains { abs($0) > 8 } } }
     await sink.wait { _ in track.audioLevel?.percent == 0 }
-    // RTP continues.
+    // RTP packets continue to arrive.
     let flowing = call.callee.counters.audioReceived - call.callee.counters.audioConcealed
     await sink.wait { _ in
       let counters = call.callee.counters

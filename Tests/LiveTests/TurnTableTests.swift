@@ -5,7 +5,7 @@ import Wire
 
 @testable import Live
 
-/// Peers on a loop that is not running, with scripted engines and a manual clock.
+/// Tests peers on a loop that is not running, with scripted engines and a manual clock.
 struct TurnTableTests {
   private let order = Collector<Int>()
   private let fixtures: [DriverFixture]
@@ -63,7 +63,7 @@ struct TurnTableTests {
     #expect(table.earliestNanoseconds == nil)
   }
 
-  /// A delayed loop runs the peer with the earliest deadline first, and lets each catch up.
+  /// A delayed loop runs the peer with the earliest deadline first, and lets each peer catch up.
   @Test mutating func theEarliestDeadlineRunsFirstWhenManyAreLate() {
     advance(to: 36)
     #expect(order.all == [1, 1, 2, 0])

@@ -12,7 +12,7 @@ import Wire
 
 @testable import Live
 
-/// The path from a capturer through a call to a renderer.
+/// Tests the path of video from a capturer through a call to a renderer.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct VideoCaptureSessionTests {
   private let format = VideoFormat(
     width: 96, height: 64, framesPerSecond: 30, pixelFormat: .nv12)
@@ -69,7 +69,7 @@ import Wire
     #expect(!other)
   }
 
-  /// A camera may be removed, and ffmpeg then ends.
+  /// If a camera is removed, ffmpeg ends.
   @Test func aCapturerThatEndsByItselfEndsItsSessionAndTheTakeRecordsIt() async throws {
     let folder = try CapturerTests.standIn(then: "echo gone >&2; exit 1")
     defer { try? FileManager.default.removeItem(atPath: folder) }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Live
 
-/// The processing of microphone audio before the session gets it.
+/// Tests how microphone audio is processed before the session receives it.
 @Suite(.timeLimit(.minutes(10))) struct VoiceProcessingTests {
   /// Noise whose loudness varies like speech, the same each time.
   private struct Speech {
@@ -34,7 +34,7 @@ import Testing
     samples.reduce(0) { $0 + Double($1) * Double($1) } / Double(max(1, samples.count))
   }
 
-  /// Simulates a room in which the microphone hears the loudspeaker 30 ms later and at half its
+  /// Simulates a room in which the microphone picks up the loudspeaker 30 ms later, at half the
   /// loudness.
   ///
   /// - Returns: the microphone's input and the processed output, interleaved by channel.

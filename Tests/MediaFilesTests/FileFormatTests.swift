@@ -224,12 +224,12 @@ struct WAVTests {
       for _ in 0...dice.integer(below: 4) {
         bytes[Int(dice.integer(below: 48))] = dice.byte() < 128 ? dice.byte() : 0
       }
-      // A changed rate would build another filter each time, which takes long; other tests cover
-      // that.
+      // Each new sample rate needs a new filter, which is slow to build, so few rounds change the
+      // rate. Other tests cover rates.
       if round % 500 != 0 { bytes.replaceSubrange(24..<28, with: good[24..<28]) }
       guard let (format, samples) = try? read(bytes.pieces(dice, most: 60)) else { continue }
       whole += 1
-      // Even in a 1 Hz file, a sample becomes at most 48,000 samples.
+      // Even in a 1 Hz file, each sample becomes at most 48,000 samples.
       if format == nil || samples.count > 48_000 * bytes.count {
         Issue.record("\(samples.count) samples of \(bytes.count) bytes")
       }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MediaFiles
 
-/// VP8 and VP9 in IVF, decoded.
+/// Reads and decodes VP8 and VP9 in IVF files.
 struct IVFReaderTests {
   private func file(_ codec: CodecName, _ fourCC: String, videoFrames: Int) throws -> [UInt8] {
     let settings = VideoSettings(

@@ -3,7 +3,7 @@ import Glibc
 import MediaFiles
 import Testing
 
-/// Files that are unusable, or become so while in use: the error says where and why.
+/// If a file is unusable, or becomes unusable while it is read, the error says where and why.
 @Suite(.timeLimit(.minutes(10))) struct MediaFileFaultTests {
   private func error(_ body: () throws(MediaFileError) -> Void) -> MediaFileError? {
     do throws(MediaFileError) { try body() } catch { return error }

@@ -121,8 +121,8 @@ import Wire
         let picture = I420Buffer(width: 16, height: 16, samples: Array(repeating: 9, count: 384))
         writer.write(.videoFrame(picture), at: .zero + .milliseconds(time))
       }
-      // In turn: gaps of 0.5 s and 1 s; of the first hour, one second and the budget of 2 s; of the
-      // second hour, one second; 0.1 s; and the last frame.
+      // The frames fill, in this order: 0.5 s; 1 s; one second of the first hour plus the budget of
+      // 2 s; one second of the second hour; 0.1 s; and the last frame.
       #expect(try writer.finish().get() == 5 + 10 + 30 + 10 + 1 + 1)
       #expect(writer.leftOut == .milliseconds(7_198_500 - 4_000))
     }
@@ -159,8 +159,8 @@ import Wire
     }
   }
 
-  /// The part of a block for which the budget suffices is written; the written and the omitted
-  /// parts add up to the block.
+  /// If the budget covers only part of a block, that part is written and the rest is counted as
+  /// omitted.
   @Test func silenceIsCutWithinABlock() async throws {
     try await MediaFileTests.inFolder { path in
       var writer = AudioWriter(
@@ -170,7 +170,7 @@ import Wire
       }
       #expect(try writer.finish().get() == 101)
       #expect(writer.leftOut == .milliseconds(15))
-      // One second is written in any case, and 5 ms from the budget: 16-bit samples after the
+      // One second is always written, and the budget allows 5 ms more, in 16-bit samples after the
       // header.
       let size = try Data(contentsOf: URL(filePath: path)).count
       #expect(size == 44 + 2 * (48_000 + 240))

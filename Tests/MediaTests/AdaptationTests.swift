@@ -9,7 +9,7 @@ struct FrameClockTests {
 
   @Test func framesAreAsFarApartAsTheirTimestamps() {
     var clock = FrameClock()
-    // The first frame arrived at media time 9000; the others are late by different times.
+    // The first frame arrived at media time 9000; the others are late by different amounts.
     #expect(clock.mediaTime(of: milliseconds(70_000), arrival: 9_000) == 9_000)
     #expect(clock.mediaTime(of: milliseconds(70_033), arrival: 15_000) == 9_000 + 33 * 90)
     #expect(clock.mediaTime(of: milliseconds(70_066), arrival: 15_100) == 9_000 + 66 * 90)

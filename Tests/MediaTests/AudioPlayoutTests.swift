@@ -40,7 +40,7 @@ struct AudioPlayoutTests {
     drive(&machine, inputs, until: milliseconds(end), deadline: .deadline, lateness: lateness)
   }
 
-  /// Expects the invariants of the counters.
+  /// Expects the sums that always hold between the counters.
   private func expectBalance(_ counters: AudioPlayoutCounters, _ packets: Int) {
     #expect(
       counters.totalSamplesReceived
@@ -176,7 +176,7 @@ struct AudioPlayoutTests {
   @Test func theDelayGrowsByInsertionsBeforeItIsNeeded() {
     let dice = random(11)
     var machine = AudioPlayout(track: "a", codecs: BlankCodecs())
-    // The jitter grows slowly, and the target delay stays above it.
+    // The jitter grows slowly, and the target delay always stays above the jitter.
     let inputs = arrivals(2_000) { Int64(dice.integer(below: UInt64(1 + $0 / 10))) }
     _ = run(&machine, inputs, until: 39_990)
     #expect(machine.counters.insertedSamplesForDeceleration >= 3 * 960)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Media
 
-/// A video capture's encoder, tested alone.
+/// Tests a video capture's encoder without the rest of the capture.
 struct CaptureEncoderTests {
   private let codecs = BlankCodecs()
   private let blank = I420Buffer(width: 64, height: 48, samples: [])

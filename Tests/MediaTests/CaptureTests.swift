@@ -142,8 +142,8 @@ struct AudioCaptureTests {
     var wide: [Int16] = []
     for _ in 0..<960 { wide += [16_000, 0] }
     mono.step(.block(AudioBlock(samples: wide, channels: 2)), at: .zero, into: &outbox)
-    // One channel at 16,000 and one silent average to 8,000, and both signals are 12 dB below full
-    // scale.
+    // A channel at 16,000 and a silent channel average to 8,000, so both signals are 12 dB below
+    // full scale.
     #expect(outbox.drain().map(\.frame?.audioLevel) == [12, 12])
   }
 

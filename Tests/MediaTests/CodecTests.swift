@@ -8,7 +8,7 @@ private func toneBlocks(_ count: Int, hertz: Int = 440, channels: Int = 1) -> [A
   return (0..<count).map { _ in
     var samples: [Int16] = []
     for _ in 0..<960 {
-      // A parabola instead of a sine, which is close enough for a codec and needs no library.
+      // A parabola in place of a sine. It is close enough for a codec and needs no math library.
       let x = Double(phase) / 48_000
       let half = x < 0.5 ? x : x - 0.5
       let value = 16 * half * (0.5 - half) * 8_000 * (x < 0.5 ? 1 : -1)

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Media
 
-/// G.711: its two laws, its sound, and the concealment of lost packets.
+/// Tests both laws of G.711, its sound, and the concealment of lost packets.
 struct G711Tests {
   /// Values from ITU-T G.711 tables 1 and 2, at 16 bits.
   @Test(arguments: [
@@ -184,7 +184,7 @@ struct G711Tests {
     #expect(played.last?.codec == .pcmu)
   }
 
-  /// Packets of one sample, or larger than a path's limit, cost no more than others.
+  /// Packets of one sample cause no extra work, and a packet that is too long is rejected.
   @Test func packetLengthsAreLimited() {
     let short = (0..<20).map { frame(Int64($0), length: 1) }
     let (machine, played) = play(short, until: 60_000)

@@ -24,7 +24,7 @@ struct PlayoutGainTests {
     #expect((samples(volume, [30_000]) == [30_000]) == isUnity)
   }
 
-  /// Without codecs, a replay reports the recorded loudness: the one after the gain.
+  /// Without codecs, a replay reports the recorded loudness, which already includes the gain.
   @Test func aBlockWithoutContentKeepsItsLoudness() {
     let decoded = DecodedAudio(
       block: AudioBlock(blank: 960, channels: 1), peak: 7, energy: 49)

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Media
 
-/// An audio playout's parts, one by one.
+/// Tests each part of an audio playout separately.
 struct PlayoutPartTests {
   private func entry(_ number: Int64) throws -> AudioPacketBuffer.Entry {
     let frame = audioFrame(number, arrival: milliseconds(20 * number))

@@ -25,8 +25,10 @@ struct QualityLimitationTests {
     #expect(durations.map(\.length) == [.seconds(3), .zero, .zero, .zero])
   }
 
-  /// A target far below the desired rate means limited bandwidth, however good the video frames
-  /// still are; the shown reason stays `none`.
+  /// If the target is far below the desired rate, bandwidth limits the quality even if the video
+  /// frames still look good.
+  ///
+  /// The shown reason stays `none`.
   @Test func aNarrowTargetIsABandwidthLimitation() {
     var limitation = QualityLimitation()
     for videoFrame in 0..<120 {
@@ -45,7 +47,7 @@ struct QualityLimitationTests {
     #expect(limitation.durations(at: .zero + .seconds(6))[2].length == durations[2] + .seconds(2))
   }
 
-  /// VP9's quantiser scale is twice as long.
+  /// VP9's quantiser scale is twice as long as VP8's.
   @Test(arguments: [(UInt8(120), QualityLimitation.Reason.none), (210, .bandwidth)])
   func quantisersAreJudgedOnTheirCodecsScale(
     quantiser: UInt8, reason: QualityLimitation.Reason

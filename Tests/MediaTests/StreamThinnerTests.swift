@@ -41,14 +41,14 @@ struct StreamThinnerTests {
 
   @Test func aMeanRateBelowTheLimitIsSentWholeWithLargeKeyFrames() {
     var thinner = StreamThinner()
-    // 25 kB and 24 kB in each second: 392 kbit/s.
+    // Each second has a key frame of 25 kB and 24 kB of other frames, which is 392 kbit/s.
     let sent = film(&thinner, seconds: 30, bytes: 1_000, keyBytes: 25_000, limit: 400_000)
     #expect(sent.all.count == 750)
   }
 
   @Test func excessFramesAreDroppedUpToAKeyFrame() {
     var thinner = StreamThinner()
-    // 2 Mbit/s over a path of 500 kbit/s.
+    // Video of 2 Mbit/s over a path of 500 kbit/s.
     let sent = film(&thinner, seconds: 60, bytes: 10_000, limit: 500_000)
     #expect(sent.bits <= 60 * 500_000 + 2 * 500_000 + 80_000)
     #expect(sent.bits > 60 * 400_000)

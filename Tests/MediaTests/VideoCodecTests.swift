@@ -154,7 +154,7 @@ struct VideoCodecTests {
     for round in 0..<20_000 {
       var bytes = encoded[round % encoded.count]
       if round % 5 != 0 {
-        // Leaves the video size in the header unchanged, because a larger size would only cost
+        // Leaves the video size in the header unchanged, because a larger size would only use more
         // memory.
         for _ in 0...dice.integer(below: 6) {
           let place = Int(dice.integer(below: UInt64(bytes.count)))

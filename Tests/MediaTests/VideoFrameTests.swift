@@ -3,7 +3,7 @@ import Testing
 
 @testable import Media
 
-/// Frames of any format, converted to upright I420 for an encoder.
+/// Tests how frames of any format are converted to upright I420 for an encoder.
 struct VideoFrameTests {
   /// Returns arbitrary bytes.
   private func bytes(_ count: Int, seed: Int = 1) -> [UInt8] {
@@ -169,8 +169,9 @@ struct VideoFrameTests {
     }
   }
 
-  /// Every processor's code gives the same result; takes would not depend on it in any case,
-  /// because frames are converted before they are recorded.
+  /// The code for each processor returns the same result.
+  ///
+  /// Even without this, takes would replay, because frames are converted before they are recorded.
   @Test func conversionsAreTheSameWithoutTheInstructionsOfThisProcessor() throws {
     for format in VideoPixelFormat.allCases {
       for rotation in VideoRotation.allCases {

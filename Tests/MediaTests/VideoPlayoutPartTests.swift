@@ -4,7 +4,7 @@ import Wire
 
 @testable import Media
 
-/// A video playout's parts, one by one.
+/// Tests each part of a video playout separately.
 struct VideoPlayoutPartTests {
   // MARK: Delay
 

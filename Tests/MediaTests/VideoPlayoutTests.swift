@@ -49,7 +49,7 @@ struct VideoPlayoutTests {
     #expect(counters.jitterBufferDelay == .milliseconds(12 * 60))
   }
 
-  /// H.264 takes the same path at the same times, without a decoder.
+  /// H.264 frames are released at the same times as other codecs' frames, but without a decoder.
   @Test func undecodedFramesAreReleasedAtTheirDisplayTime() {
     let codecs = BlankCodecs()
     var machine = VideoPlayout(track: "v", codecs: codecs)
@@ -162,7 +162,7 @@ struct VideoPlayoutTests {
     var machine = VideoPlayout(track: "v", codecs: BlankCodecs())
     var outbox = Outbox<VideoPlayout.Output>()
     for number: Int64 in 0..<1_000 {
-      // Media time drifts from the arrival, but within what counts as jitter.
+      // Media time drifts away from the arrival time, but so little that it counts as jitter.
       let frame = videoFrame(number, arrival: .zero, time: number * 60)
       machine.step(.frame(frame), at: .zero, into: &outbox)
     }

@@ -3,7 +3,7 @@ import Wire
 
 @testable import Observer
 
-/// Files of reports and recordings may contain anything: readers finish without trapping.
+/// Whatever files of reports and recordings contain, readers finish without trapping.
 struct AnyReportsTests {
   private static let lines = [
     "RTCStatsDump", #"{"fileFormat":3}"#, #"[39,"PC_0",{"iceServers":[]},1700000000000]"#,
@@ -58,7 +58,7 @@ struct AnyReportsTests {
         }
         keys.append((event.connection, event.unixMilliseconds))
         guard case .stats(let report) = event.content else { continue }
-        // Writing and reading gives the same report.
+        // The report is the same after it has been written and read again.
         #expect(ReportedStats(report.value) == report)
       }
       #expect(ReportedEvent.order(&keys).sorted() == Array(keys.indices))
@@ -200,8 +200,9 @@ struct AnyReportsTests {
     }
   }
 
-  /// Four million bits of deltas may claim four million packets, more than any batch of libwebrtc
-  /// has, which would need a gigabyte to decode.
+  /// Four million bits of deltas may claim four million packets.
+  ///
+  /// No batch of libwebrtc has as many, and decoding them would need a gigabyte.
   @Test func aBatchOfMillionsIsReadPartially() {
     func varint(_ value: Int) -> [UInt8] {
       value < 128 ? [UInt8(value)] : [UInt8(value & 127) | 128] + varint(value >> 7)

@@ -3,7 +3,7 @@ import Secure
 import Testing
 import Wire
 
-/// Header extensions that are encrypted as well (RFC 9335).
+/// Tests encrypted header extensions (RFC 9335).
 struct CryptexTests {
   private static let tuple = FiveTuple(from: Messages.a, to: Messages.b)
   private static let key = [UInt8](0..<30)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Observer
 
-/// A DTLS association's states at both ends, as observed.
+/// Tests the states of an observed DTLS association at both ends.
 struct DTLSStatesTests {
   @Test func aRepeatedHandshakeChangesNothing() {
     var states = DTLSStates()

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Observer
 
-/// What the gate lets through to the observer when many senders get no answer.
+/// Tests what the gate lets through to the observer when many senders get no answer.
 struct GateTests {
   private func tuple(_ number: Int) -> FiveTuple {
     FiveTuple(

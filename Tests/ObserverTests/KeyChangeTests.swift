@@ -4,7 +4,7 @@ import Secure
 import Testing
 import Wire
 
-/// Ends that change their SRTP key during the call.
+/// Tests ends that change their SRTP key during the call.
 struct KeyChangeTests {
   private static let tuple = FiveTuple(from: Messages.a, to: Messages.b)
   private static let keys = (1...3).map { [UInt8](repeating: $0, count: 30) }

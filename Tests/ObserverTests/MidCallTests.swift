@@ -4,7 +4,7 @@ import Wire
 
 @testable import Observer
 
-/// Calls whose start was not captured, and packets outside any stream.
+/// Tests calls whose start was not captured, and packets outside any stream.
 struct MidCallTests {
   private let there = FiveTuple(.udp, from: Messages.a, to: Messages.b)
 
@@ -23,7 +23,7 @@ struct MidCallTests {
     #expect(seen.coverage.allSatisfy { $0.kind != .ignored })
   }
 
-  /// The gate holds packets that may belong to a call, and releases them once that is certain.
+  /// The gate holds packets that may belong to a call, and releases them once the call is certain.
   @Test func theGateReleasesEarlierPackets() {
     var gate = CallGate()
     func admit(_ bytes: [UInt8]) -> Int {

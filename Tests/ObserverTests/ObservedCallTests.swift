@@ -3,7 +3,7 @@ import RTP
 import Testing
 import Wire
 
-/// Real calls, as an observer sees them.
+/// Tests what an observer reports about real calls.
 struct ObservedCallTests {
   static let names = [
     "aiortc-offers-chromium", "chromium-aiortc", "chromium-firefox-cr-offers", "firefox-loop",

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Observer
 
-/// An observer's parts, one by one.
+/// Tests each part of an observer separately.
 struct ObserverPartTests {
   private func message(_ bytes: [UInt8]) throws -> STUNMessage { try STUNMessage(bytes) }
 

@@ -3,11 +3,11 @@ import Wire
 
 @testable import Observer
 
-/// What an observer reports, and when.
+/// Tests what an observer reports, and when.
 struct ObserverReportTests {
   private func at(_ seconds: Int64) -> Instant { .zero + .seconds(seconds) }
 
-  /// Returns the reports, in words.
+  /// Returns the coverage reports as text.
   private func coverageReports(_ report: inout ObserverReport) -> [String] {
     var outbox = Outbox<Observer.Output>()
     report.exchange(&outbox)

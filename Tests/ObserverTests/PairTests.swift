@@ -4,7 +4,7 @@ import RTP
 import Testing
 import Wire
 
-/// The selected pair, its candidates, and the addresses that name the ends.
+/// Tests the selected pair, its candidates, and the addresses that name the ends.
 struct PairTests {
   private let tuple = FiveTuple(from: Messages.a, to: Messages.b)
 

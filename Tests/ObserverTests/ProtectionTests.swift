@@ -2,7 +2,7 @@ import Observer
 import Testing
 import Wire
 
-/// FlexFEC streams (RFC 8627), and the streams that they protect.
+/// Tests FlexFEC streams (RFC 8627), and the streams that they protect.
 struct ProtectionTests {
   private static let tuple = FiveTuple(from: Messages.a, to: Messages.b)
   private static let media: UInt32 = 0x0102_0304
@@ -45,8 +45,8 @@ struct ProtectionTests {
     return observer.streams
   }
 
-  /// A FlexFEC stream's media is found through a group of sources, or else through the packets,
-  /// with or without a named format.
+  /// The media stream that a FlexFEC stream protects is found through an SSRC group or, if there is
+  /// none, through the packets, even if no format is named.
   @Test(arguments: [
     [
       "a=ssrc-group:FEC-FR 16909060 168496141", "a=ssrc:16909060 cname:x",

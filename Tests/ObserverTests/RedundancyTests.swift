@@ -2,7 +2,7 @@ import Observer
 import Testing
 import Wire
 
-/// Payloads in RED (RFC 2198), and their error correction (RFC 5109).
+/// Tests payloads in RED (RFC 2198), and their error correction (RFC 5109).
 struct RedundancyTests {
   private static let tuple = FiveTuple(from: Messages.a, to: Messages.b)
 

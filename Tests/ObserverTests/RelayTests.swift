@@ -90,7 +90,7 @@ struct RelayTests {
     var observer = Observer()
     var call = SyntheticCall()
     var toServer = toServer
-    // Without any other evidence, the lower of two ports is taken for the server's.
+    // Without other evidence, the observer assumes that the lower of two ports is the server's.
     toServer.destination.port = port
     func send(_ bytes: [UInt8], isBack: Bool = false) {
       call.send(
@@ -126,7 +126,7 @@ struct RelayTests {
     var other = toServer
     other.destination.port = 55_000
     for number in 0..<40 {
-      // The length and the RTP version are right, but no sequence numbers continue.
+      // The length and the RTP version are right, but the sequence numbers are not consecutive.
       let noise = (0..<60).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ number &* 101) }
       call.send(
         ChannelData.frame([0x80, 0] + noise, channel: 0x4001), other, to: &observer)

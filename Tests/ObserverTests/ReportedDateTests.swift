@@ -3,7 +3,7 @@ import Wire
 
 @testable import Observer
 
-/// Dates as browsers, servers and log collectors write them.
+/// Tests dates in the forms that browsers, servers and log collectors write.
 struct ReportedDateTests {
   /// 3 June 2026, 09:09:02 UTC.
   private static let second = 1_780_477_742.0

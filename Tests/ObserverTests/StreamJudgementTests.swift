@@ -4,7 +4,7 @@ import Wire
 
 @testable import Observer
 
-/// Conclusions about streams from their packets alone.
+/// Tests what the observer concludes about streams from their packets alone.
 struct StreamJudgementTests {
   private func header(_ bytes: [UInt8]) throws -> RTPHeader {
     try RTPHeader(parsing: bytes.span.bytes, isProtected: true)
@@ -24,7 +24,8 @@ struct StreamJudgementTests {
     #expect((shown ?? 1000) < 33, "\(codec)")
   }
 
-  /// Encrypted payloads are random, so no number of them is taken for unencrypted media.
+  /// Encrypted payloads are random, so however many there are, they do not count as unencrypted
+  /// media.
   @Test func encryptedPayloadsAreNeverTakenForUnencrypted() throws {
     for seed in 1...400 as ClosedRange<UInt64> {
       var clear = ClearMedia()
@@ -49,7 +50,7 @@ struct StreamJudgementTests {
       var isShown = false
       for _ in 0..<60 {
         var payload = stream.random(length + tag)
-        // G.723.1's mode bits, which encryption would not leave unchanged.
+        // Sets the mode bits of G.723.1, which would be random in encrypted packets.
         if type == 4, tag == 0 { payload[0] = payload[0] & 0xfc | (length == 20 ? 1 : 0) }
         defer { stream.timestamp &+= UInt32(ticks) }
         let packet = stream.packet(payload)
@@ -137,7 +138,7 @@ struct StreamJudgementTests {
       let isKey = number == 0 && isFromItsBeginning
       let key: [UInt8] = [0x10, 0x02, 0x00, 0x9d, 0x01, 0x2a, 64, 0, 48, 0]
       let start = isKey ? key : [0x31, 0x01]
-      // Every tenth is FEC.
+      // Every tenth packet is FEC.
       let content: [UInt8] =
         number % 10 == 9 ? [123] + stream.random(80) : [120, 0x10] + start + stream.random(300)
       return (stream.packet(content), Int64(number) * 33)
@@ -206,8 +207,8 @@ struct StreamJudgementTests {
     #expect(thin.restarts == 1 && thin.expected == 1000 && thin.lost == 14)
   }
 
-  /// Late, duplicated, replayed and retransmitted packets have the timestamps that match their
-  /// numbers.
+  /// Late, duplicated, replayed and retransmitted packets are no restart, because their timestamps
+  /// match their numbers.
   @Test(arguments: ["late", "twice", "replayed", "again", "swapped"])
   func repeatedPacketsAreNotARestart(_ kind: String) {
     var packets = run(0..<1000, from: 0)

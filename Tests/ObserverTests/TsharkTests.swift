@@ -4,7 +4,7 @@ import Testing
 import TsharkTables
 import Wire
 
-/// Comparisons with tshark on the same packets, if it is installed.
+/// Compares the observer's statistics with tshark's for the same packets, if tshark is installed.
 struct TsharkTests {
   private var samples: URL {
     URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Samples")

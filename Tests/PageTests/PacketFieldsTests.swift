@@ -81,7 +81,7 @@ struct PacketFieldsTests {
     #expect(PacketFields([], kind: "rtp").layers.isEmpty)
   }
 
-  /// Arbitrary bytes: fields are parsed as far as possible, and lie within the packet.
+  /// Fields of arbitrary bytes are parsed as far as possible, and always lie within the packet.
   @Test func anyBytesAreRead() {
     var seed = SeededGenerator(seed: 7)
     var layers = 0

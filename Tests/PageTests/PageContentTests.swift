@@ -181,7 +181,8 @@ struct PageContentTests {
     try PageSample.withTake { path in
       let findings = try #require(try read(path).data.findings)
       #expect(Set(findings.map(\.rule)).contains("loss"))
-      // Both ends are in the take, so the losses in reports are those that the receivers saw.
+      // Both ends are in the take, so the losses in the reports are already known from the
+      // receivers.
       #expect(!findings.contains { $0.rule == "loss-at-peer" })
       #expect(!findings.flatMap { $0.symptoms ?? [] }.isEmpty)
       let printed = try TakeFindings(path: path).findings
@@ -282,7 +283,7 @@ struct PageContentTests {
       packets.append(content.packetCount - before)
       frames += count("frames")
     }
-    // A few packets at a time, because new paths and formats occur early in a call.
+    // Reads a few packets at a time, because new paths and formats occur early in a call.
     for _ in 0..<24 {
       recorded.run(for: .milliseconds(100))
       try read()
@@ -297,7 +298,8 @@ struct PageContentTests {
     #expect(Int64(frames) == (try take.integer("SELECT count(*) FROM frame_store")))
   }
 
-  /// All connections of one reading see the same moment, however the take grows meanwhile.
+  /// All connections of one reading see the take at the same moment, even if it grows in the
+  /// meantime.
   @Test func aReadingIsConsistent() throws {
     let path = PageSample.path()
     defer { try? FileManager.default.removeItem(atPath: path) }

@@ -28,7 +28,7 @@ enum PageSample {
     return recorded
   }
 
-  /// Calls the body with such a call's take.
+  /// Calls the body with the take of this call.
   static func withTake(label: String = "call", _ body: (String) throws -> Void) throws {
     let path = path()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -39,7 +39,7 @@ enum PageSample {
   }
 }
 
-/// The part of a page's data that exists however early its take is read.
+/// The part of a page's data that exists even if the take is read at its very start.
 struct PageSeriesData: Decodable {
   var series: [PageData.Series]
 }

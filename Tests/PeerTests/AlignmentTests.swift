@@ -27,8 +27,10 @@ struct AlignmentTests {
     }
   }
 
-  /// Returns how far audio is ahead of video at the receiver, in milliseconds: the difference of
-  /// the played media's sender times, averaged over some instants.
+  /// Returns how far audio is ahead of video at the receiver, in milliseconds.
+  ///
+  /// This is the difference between the sender's times of the audio and the video being played,
+  /// averaged over some instants.
   private func advance(_ call: VirtualCall) throws -> Double {
     var sum = 0.0
     for _ in 0..<20 {

@@ -8,8 +8,8 @@ import Stats
 import Testing
 import Wire
 
-/// W3C addIceCandidate (webrtc-pc section 4.4.1.6), with separate transports for the sections until
-/// they are bundled.
+/// Tests W3C addIceCandidate (webrtc-pc section 4.4.1.6) while sections have separate transports,
+/// and after they are bundled.
 struct CandidateCallTests {
   private static func bare(_ sdp: String) -> String {
     sdp.split(separator: "\r\n", omittingEmptySubsequences: false).filter {
@@ -88,7 +88,7 @@ struct CandidateCallTests {
       #expect(call.call(0, .addICECandidate(end)).error == nil)
       #expect(call.state("ice-connection", of: 0) == nil)
     }
-    // Once the transport itself has got its end-of-candidates, it checks the candidates it has.
+    // Once the transport's own end-of-candidates has arrived, the transport checks its candidates.
     #expect(call.call(0, .addICECandidate(CandidateInit(candidate: "", sdpMid: "0"))).error == nil)
     #expect(call.state("ice-connection", of: 0) == "checking")
   }

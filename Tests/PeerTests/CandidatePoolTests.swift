@@ -8,7 +8,7 @@ import Wire
 
 @testable import Peer
 
-/// Candidates gathered before a description needs them (W3C iceCandidatePoolSize).
+/// Tests candidates that are gathered before a description needs them (W3C iceCandidatePoolSize).
 struct CandidatePoolTests {
   private func call(pool: UInt8?) -> VirtualCall {
     var configuration = PeerConfiguration()

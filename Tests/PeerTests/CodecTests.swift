@@ -9,7 +9,7 @@ import Wire
 
 @testable import Peer
 
-/// Calls with other video codecs than the usual one.
+/// Tests calls with video codecs other than VP8.
 struct CodecTests {
   private static let codecs = RTPCodec.capabilities(.video)
 
@@ -74,7 +74,8 @@ struct CodecTests {
     }
   }
 
-  /// Decodable codecs precede others, and takes that list no codecs know only the decodable ones.
+  /// Decodable codecs precede others, and a take that lists no codecs supports only decodable
+  /// codecs.
   @Test func theTableIsInOrder() {
     for kind in [MediaKind.audio, .video] {
       let passed = Codec.all.filter { $0.kind == kind }.map(\.isPassedThrough)

@@ -4,10 +4,13 @@ import SCTP
 import Testing
 import Wire
 
-/// The full stack's throughput over a bottleneck with a round trip of 50 ms and 1 % loss.
+/// Measures the full stack's throughput over a bottleneck with a round trip of 50 ms and 1 % loss.
 struct DataGoodputTests {
-  /// The rate limit under random loss for a window halved at each loss, in bits per second: a
-  /// packet's bits over the round trip, times the square root of 3/2 over the loss.
+  /// The throughput that a window halved at each loss reaches under random loss, in bits per
+  /// second.
+  ///
+  /// It is a packet's bits divided by the round trip, times the square root of (3/2 divided by the
+  /// loss rate).
   private static let bound = 8 * 1160 / 0.05 * (1.5 / 0.01).squareRoot()
   /// The payload's share of a datagram, without 20 and 12 bytes of SCTP headers, 37 of the DTLS
   /// record, and 28 of UDP and IP.

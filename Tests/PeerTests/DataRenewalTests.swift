@@ -6,7 +6,7 @@ import SDP
 import Testing
 import Wire
 
-/// Data channels whose transport or section changes during a call.
+/// Tests data channels whose transport or section changes during a call.
 struct DataRenewalTests {
   /// Makes a connected call with audio and a channel.
   private func call(seed: UInt64, peers: Int = 2) -> VirtualCall {

@@ -7,7 +7,7 @@ import Wire
 
 @testable import Peer
 
-/// A peer's data channels alone, without ICE and DTLS; packets are handed over directly.
+/// Tests a peer's data channels without ICE and DTLS, by passing packets directly from end to end.
 struct DataTransportTests {
   private let agreed = NegotiatedData(
     mid: "0", transport: 1, remotePort: 5000, remoteMaximumMessageSize: 1 << 20)

@@ -5,8 +5,9 @@ import Stats
 import Testing
 import Wire
 
-/// Receivers of an observed call whose lost packets FlexFEC recovers (RFC 8627), in the draft that
-/// browsers call `flexfec-03` and in the final format.
+/// Tests how FlexFEC (RFC 8627) recovers packets that an observed receiver lost.
+///
+/// The formats are the draft that browsers call `flexfec-03`, and the final format.
 struct FlexFECTests {
   private static let media: UInt32 = 9
   private static let correction: UInt32 = 11
@@ -67,7 +68,7 @@ struct FlexFECTests {
       now = until
     }
 
-    /// Returns the assembled frames' payloads, by media time in units of a frame.
+    /// Returns a hash of each assembled frame's payload, by media time in units of a frame.
     mutating func frames() -> [UInt32: Int] {
       wait(1000)
       var frames: [UInt32: Int] = [:]
@@ -155,8 +156,10 @@ struct FlexFECTests {
     return writer.bytes
   }
 
-  /// Returns the mask in as few parts as needed: of 15, 31 and up to 64 bits, each after a bit that
-  /// says whether it is the last; in the draft the last part has that bit too.
+  /// Returns the mask in as few parts as needed, which have 15, 31, and 63 or 64 bits.
+  ///
+  /// A bit before each part says whether it is the last part. In the final format, the third part
+  /// has no such bit.
   private func mask(_ form: Form, _ offsets: [Int]) -> [UInt8] {
     let last = offsets.max() ?? 0
     let parts = last < 15 ? [15] : last < 46 ? [15, 31] : [15, 31, form == .draft ? 63 : 64]
@@ -217,8 +220,8 @@ struct FlexFECTests {
     #expect(receiver.frames().count == 8)
   }
 
-  /// An FEC packet that precedes its packets waits for them, and a recovered packet may allow
-  /// recovering another.
+  /// An FEC packet waits for the packets that it protects if it arrives before them, and a
+  /// recovered packet may make it possible to recover another packet.
   @Test func recoveredPacketsAllowFurtherRecovery() throws {
     var receiver = Receiver(.draft)
     for number in 0..<4 as Range<UInt16> { try receiver.receive(packet(number)) }

@@ -50,7 +50,7 @@ struct G711CallTests {
       let received = call.frames(of: peer, kind: .audio, isInbound: true)
       #expect(received.count > 100)
       #expect(received.allSatisfy { $0.codec == name && $0.outcome == "decoded" })
-      // The generator's tone arrives as loud as it was made.
+      // The generator's tone arrives with its original loudness.
       let (there, here) = (try #require(sent.last), try #require(received.last))
       #expect(here.energy > there.energy * 9 / 10 && here.energy < there.energy * 11 / 10)
     }
@@ -164,7 +164,7 @@ struct KeyTonesTests {
       $0.codec == .telephoneEvent
     }
     #expect(events.allSatisfy { $0.bytes.count == 4 && $0.outcome == "not decoded" })
-    // 100 ms are five blocks, and the end is repeated twice.
+    // A tone of 100 ms has five event packets, and its last packet is repeated twice.
     try #require(events.count == 3 * 7)
     #expect(events.map { $0.bytes[0] } == [5, 15, 11].flatMap { Array(repeating: $0, count: 7) })
     for key in 0..<3 {

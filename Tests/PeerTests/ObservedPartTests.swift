@@ -5,7 +5,7 @@ import Wire
 
 @testable import Peer
 
-/// An observed peer's parts, one by one.
+/// Tests each part of an observed peer separately.
 struct ObservedPartTests {
   private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }
 
@@ -162,7 +162,8 @@ struct ObservedPartTests {
     #expect(tracks.all[0].counters?.packetsReceived == 1)
   }
 
-  /// Packets and losses are counted without a clock rate; packets that wait for one stay counted.
+  /// Packets and losses are counted even without a clock rate, and packets that waited for the
+  /// clock rate stay counted.
   @Test func packetsOfUnknownStreamsCountAtBothEnds() throws {
     var inbound = InboundTracks(codecs: nil, furtherDecoders: [])
     var outbound = OutboundTracks()

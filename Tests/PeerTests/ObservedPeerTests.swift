@@ -72,7 +72,7 @@ struct ObservedPeerTests {
     #expect(sizes[0].allSatisfy { $0 == 13 })
   }
 
-  /// A stream that continues in another transport may be sent by the other end from then on.
+  /// When a stream continues on another transport, the other end may be its sender from then on.
   @Test func aReversedStreamIsCountedInBothDirections() throws {
     var peer = ObservedPeer(
       number: 1, wallClock: WallClock(unixNanosecondsAtZero: 0), codecs: nil)

@@ -5,7 +5,7 @@ import Stats
 import Testing
 import Wire
 
-/// An observed receiver handles loss as the real receiver did, judged by the wire.
+/// An observed receiver handles loss as the packets show that the real receiver did.
 struct ObservedReceptionTests {
   private static let media: UInt32 = 9
   private static let repair: UInt32 = 10
@@ -210,7 +210,8 @@ struct ObservedReceptionTests {
     #expect(receiver.frames() == Array(0..<20))
   }
 
-  /// If the receiver requests nothing, it had the packet, and only the capture lacks it.
+  /// If the receiver does not request a missing packet, it received the packet, and only the
+  /// capture lacks it.
   @Test func aGapThatIsNeverNACKedIsSkipped() throws {
     var receiver = Receiver()
     for number in 0..<300 as Range<UInt16> where number != 10 {
@@ -264,8 +265,10 @@ struct ObservedReceptionTests {
     #expect(receiver.member("framesDropped") == "69")
   }
 
-  /// libwebrtc delays all frames by a retransmission's duration once three frames needed one,
-  /// unless forward error correction was negotiated; so repairs interrupt the picture less.
+  /// Once three frames have needed a retransmission, libwebrtc delays all frames by a
+  /// retransmission's duration, so that repairs interrupt the picture less.
+  ///
+  /// It does not if forward error correction was negotiated.
   @Test(arguments: [true, false])
   func framesWaitForRepairsOnceSomeWereNeeded(corrects: Bool) throws {
     var receiver = Receiver(corrects: corrects)
@@ -296,8 +299,9 @@ struct ObservedReceptionTests {
 
   // MARK: Error correction
 
-  /// Error correction restores a lost packet (RFC 5109), which still counts as lost; its bytes and
-  /// RED's belong to the stream.
+  /// Error correction restores a lost packet (RFC 5109), which still counts as lost.
+  ///
+  /// The bytes of error correction and RED count as the stream's bytes.
   @Test func aLostPacketIsRecoveredFromOthers() throws {
     var receiver = Receiver()
     var bytes = 0
@@ -345,7 +349,7 @@ struct ObservedReceptionTests {
   /// retransmission.
   @Test func aProbeIsNotARetransmission() throws {
     var sender = Receiver(isInbound: false)
-    // A probe before the stream starts.
+    // The sender probes the path before the stream starts.
     try sender.receive(
       packet(type: 97, 1, time: 0, ssrc: Self.repair, payload: [], padding: 200), stream: 6,
       isInbound: false)
@@ -402,7 +406,7 @@ struct ObservedReceptionTests {
   @Test func jitterMatchesTheReceiverReports() throws {
     var receiver = Receiver()
     for number in 0..<40 as Range<UInt16> {
-      // Three packets of a frame, which arrives 10 ms early or late.
+      // Sends three packets of a frame, which arrives 10 ms early or late.
       for part in 0..<3 as Range<UInt16> {
         try receiver.receive(
           packet(

@@ -11,7 +11,7 @@ struct PerfectNegotiationTests {
     return all
   }
 
-  /// Returns one peer's directions by mid, reversed to the other peer's view if `turned`.
+  /// Returns one peer's directions by mid; if `turned`, as the other peer sees them.
   private func agreed(_ call: VirtualCall, _ peer: Int, turned: Bool) -> [String] {
     transceivers(call, peer)
       .filter { $0.currentDirection != nil && $0.currentDirection != .stopped }

@@ -7,7 +7,8 @@ import SDP
 import Testing
 import Wire
 
-/// Calls through a relay: 0 and 3 are the ends, 1 is the leg that 0 sees, 2 the one that 3 sees.
+/// Calls through a relay: peers 0 and 3 are the ends, peer 1 is the leg that 0 sees, and peer 2 is
+/// the leg that 3 sees.
 struct RelayTests {
   private static let leg: PeerConfiguration = {
     var leg = PeerConfiguration()

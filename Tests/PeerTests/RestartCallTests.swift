@@ -6,8 +6,8 @@ import SDP
 import Testing
 import Wire
 
-/// When restartIce makes a negotiation necessary, and for how long (webrtc-pc sections 4.4.1.6 and
-/// 4.7.3).
+/// Tests when restartIce makes a negotiation necessary, and for how long (webrtc-pc sections
+/// 4.4.1.6 and 4.7.3).
 struct RestartCallTests {
   private func needs(_ call: VirtualCall, _ peer: Int = 0) -> Int {
     call.events[peer].count { entry in

@@ -226,7 +226,7 @@ extension [(at: Instant, event: PeerEvent)] {
 }
 
 extension String {
-  /// Returns how many times a part occurs.
+  /// Returns how many times `part` occurs in the string.
   fileprivate func components(_ part: String) -> Int {
     ranges(of: part).count
   }

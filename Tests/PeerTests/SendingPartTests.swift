@@ -5,7 +5,7 @@ import Wire
 
 @testable import Peer
 
-/// The parts of a transceiver's sending side, one by one.
+/// Tests each part of a transceiver's sending side separately.
 struct SendingPartTests {
   private let codecs = LibraryCodecs()
 
@@ -56,8 +56,8 @@ struct SendingPartTests {
 
   // MARK: Limits
 
-  /// A low target counts as a limitation if the path lowered it, however good the encoding, but not
-  /// if the application set it.
+  /// A low target counts as a limitation if the path lowered it, even if the encoding is good, but
+  /// not if the application set it.
   @Test(arguments: [
     (true, nil as UInt64?, QualityLimitation.Reason.bandwidth), (true, 55_000, .none),
     (true, 300_000, .bandwidth), (false, nil, .none),

@@ -10,7 +10,7 @@ import Wire
 
 @testable import Peer
 
-/// Several layers of one source: which are sent, and which one is shown.
+/// Tests which layers of a source are sent, and which layer is shown.
 struct SimulcastTests {
   static let encodings = [
     RTPEncoding(rid: "q", scaleResolutionDownBy: 4),

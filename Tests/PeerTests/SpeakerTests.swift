@@ -40,7 +40,7 @@ struct SpeakerTests {
       call.frames(of: 0, kind: .audio, isInbound: true).last { $0.outcome == "decoded" })
     #expect(receivedFrame.contributors.map(\.source) == [local.ssrc])
     #expect(receivedFrame.contributors.first?.level == local.audioLevel)
-    // The speaker is the voice in the mix, not the mix.
+    // The reported speaker is the contributing voice, not the mix.
     let voice = SpeakingTrack(transceiver: 1, isInbound: true, contributor: local.ssrc)
     #expect(voices(call, of: 0, "began").contains(voice))
     #expect(

@@ -6,7 +6,7 @@ import Wire
 
 @testable import Peer
 
-/// A connection's state tracking, tested alone.
+/// Tests how a connection's state is tracked, without a connection.
 struct StateTests {
   private func establishment(seconds: UInt32, needsAllCandidates: Bool = true) -> Establishment {
     var configuration = PeerConfiguration()

@@ -157,7 +157,7 @@ struct StatsArticleTests {
     #expect(listed == wanted, "\(listed.symmetricDifference(wanted).sorted())")
   }
 
-  /// After a change of report members, this test shows what the article has to say.
+  /// If the members of a report have changed, this test prints what the article has to say.
   @Test func theArticleMatchesTheTablesInTheCode() throws {
     let article = try String(
       contentsOf: URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

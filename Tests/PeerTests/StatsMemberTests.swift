@@ -194,7 +194,7 @@ struct StatsMemberTests {
     #expect(inbound["packetsReceivedWithCe"] == nil && inbound["packetsReceivedWithEct1"] == nil)
   }
 
-  /// The RMS of a tone at half of full scale is that half divided by the square root of two.
+  /// The RMS of a tone with a peak of 0.5 is 0.5 divided by the square root of two.
   @Test func bothAudioLevelsAreReported() throws {
     let call = VirtualCall(seed: 11, configurations: StatsMemberTests.both)
     call.addMedia(audio: .application)

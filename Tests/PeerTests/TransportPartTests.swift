@@ -6,7 +6,7 @@ import Wire
 
 @testable import Peer
 
-/// A transport's parts, one by one.
+/// Tests each part of a transport separately.
 struct TransportPartTests {
   private let entropy = Entropy(seed: [3]).stream("ice")
   private let local = SocketAddress(IPAddress(ipv4: 1), port: 1000)

@@ -66,7 +66,7 @@ def each(takes: Path, program: str, count: int, say: Callable[[str], None]) -> I
     done, rows = 0, Rows("")
     for line in process.stdout:
         row = json.loads(line)
-        # A take's rows follow one another.
+        # The rows are grouped by take, so another path starts the next take.
         if row["take"] != rows.path:
             if rows.path:
                 yield rows
@@ -88,7 +88,7 @@ def cell(value: Any) -> Any:
     """Returns a value as both sides write it: numbers with nine digits, since sums may differ in
     their last bits, and whole ones as integers."""
     if isinstance(value, float):
-        # SQLite's JSON has fifteen digits; rounding once from those treats both sides alike.
+        # SQLite's JSON has fifteen digits, so both sides are first rounded to fifteen digits.
         value = float(f"{float(f'{value:.15g}'):.9g}")
         return int(value) if value.is_integer() else value
     if isinstance(value, dict):

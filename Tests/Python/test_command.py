@@ -22,7 +22,7 @@ def test_findings_are_those_of_the_command() -> None:
         for name in ("side", "confidence", "reservation", "explanation"):
             assert getattr(cause, name) == one.get(name)
     assert found.causes[0].side == "network" and found.causes[0].confidence == "certain"
-    # Symptoms state no side, because their cause does.
+    # Symptoms state no side, because their cause states it.
     assert found.causes[0].symptoms[0].side is None
     likely = retake.Finding.of({
         "id": "loss", "severity": "low", "confidence": "likely",

@@ -98,7 +98,7 @@ def test_kept_views_have_the_rows_of_the_views(packets: bool, tmp_path: Path) ->
         f"SELECT {', '.join(map(views.quoted, table.names))} FROM {views.quoted(table.name)}"
         for table in tables.published(packets) if not table.of_catalogue]
     for path in sorted(CAPTURES.rglob("*.take")):
-        # Without the file's own views, none can stand in for one that is not kept yet.
+        # Without the file's own views, a query fails if it needs a view that is not kept.
         bare = tmp_path / path.name
         shutil.copy(path, bare)
         with sqlite3.connect(bare) as base:
@@ -244,7 +244,7 @@ def test_every_change_of_the_tables_has_its_version() -> None:
 UNPUBLISHED = {
     "peer": {"seed", "configuration"}, "actor": {"seed", "configuration"}, "packet": {"bytes"},
     "frame": {"bytes", "digest"},
-    # A drawing of the catalogue's page.
+    # The column holds a drawing for the catalogue's page.
     "take": {"traffic"},
 }
 """The columns that stay in the takes: secrets, and payloads."""
@@ -338,7 +338,7 @@ def test_damaged_takes_affect_no_others(corpus: Path, tmp_path: Path) -> None:
     base.execute("UPDATE state SET machine = x'00ff'")
     base.commit()
     base.close()
-    # Its rows can be read, but retake sql refuses it.
+    # The rows of the altered take can be read, but `retake sql` refuses the take.
     shutil.copy(corpus / "call-4.take", takes / "altered.take")
     base = sqlite3.connect(takes / "altered.take")
     base.execute("UPDATE take SET label = 'another'")
@@ -350,7 +350,8 @@ def test_damaged_takes_affect_no_others(corpus: Path, tmp_path: Path) -> None:
     assert len(lines) == 4
     for name in ("text.take", "cut.take", "types.take", "altered.take"):
         assert sum(f"{takes}/{name}: " in line for line in lines) == 1, done.stderr
-    # A copy in another batch may be whole, and its rows must not meet others of the same take.
+    # A failed take leaves no rows: another batch may have an intact copy of it, and the two takes'
+    # rows must not mix.
     path = str(tmp_path / "read.sqlite")
     found = reading.read(storage.listing([str(takes)]), path, executable=RETAKE)
     assert len(found.takes) == 1 and len(found.failures) == 4

@@ -105,7 +105,7 @@ struct RTCPTests {
       let isFeedback = compound.packets.contains {
         if case .transportFeedback = $0 { true } else { false }
       }
-      // Chunks may be chosen differently; everything else has only one encoding.
+      // Feedback may be encoded with other chunks; everything else has only one encoding.
       if !isFeedback { #expect(writer.bytes == packet.bytes) }
     }
     #expect(counts["senderReport", default: 0] >= 6)
@@ -144,9 +144,9 @@ struct RTCPTests {
   }
 
   @Test(arguments: [
-    // A run of 20 missing packets takes one chunk.
+    // A run of 20 missing packets fits into one chunk.
     ([Int](repeating: 0, count: 20), ["0014"]),
-    // A mixture takes a vector of 14 one-bit symbols; only large deltas need two-bit symbols.
+    // A mixture fits into a vector of 14 one-bit symbols; only large deltas need two-bit symbols.
     ([1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0], ["aaaa"]),
     ([1, 0, 2, 0, 1, 0, 1, 1], ["d211", "2001"]),
     ([1, 0, 1], ["a800"]),

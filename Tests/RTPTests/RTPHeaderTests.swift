@@ -133,7 +133,7 @@ struct RTPHeaderTests {
   @Test(arguments: [
     // Two sources and two levels; a level's top bit is reserved (RFC 6465 section 4).
     ("bede0001 51 82 05 00", [UInt8(2), 5]),
-    // One level for two sources, and three of them.
+    // For two sources, one level is too few, and three levels are too many.
     ("bede0001 50 02 00 00", nil), ("bede0001 52 02 03 04", nil),
   ])
   func levelsAreUsedWhenEverySourceHasOne(elements: String, levels: [UInt8]?) throws {

@@ -6,7 +6,7 @@ import Wire
 
 @testable import Reenactment
 
-/// What is negotiated with a live client, and the recorded packets rewritten for it.
+/// Tests what is negotiated with a live client, and how recorded packets are rewritten for it.
 struct AgreementTests {
   private static let sequenceURI = HeaderExtensionURI.transportSequence.rawValue
   private static let midURI = HeaderExtensionURI.mid.rawValue
@@ -63,7 +63,7 @@ struct AgreementTests {
     let plan = try Self.plan(packets)
     let agreement = try Agreement(plan, with: try Self.offer(Self.video), answersOffer: false)
     var rewriter = PacketRewriter(plan, agreement, leavesRepairsOut: false)
-    // The client itself uses the SSRC 1.
+    // The client itself uses SSRC 1, so the recorded stream gets another SSRC.
     #expect(agreement.ssrcs[1] == 3)
     let media = try #require(rewriter.rewrite(plan.packets[0])?.bytes)
     let header = try RTPHeader(parsing: media.span.bytes)

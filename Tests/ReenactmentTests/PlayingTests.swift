@@ -30,7 +30,7 @@ struct PlayingTests {
     var received: String { folder.appending(path: "received.take").path }
 
     /// - Parameter end: how far the plan is played, measured from its start; nil plays all of it.
-    ///   The last six seconds are without later descriptions, because a busy client answers late.
+    ///   The last six seconds have no further descriptions, because a busy client answers late.
     init(
       _ rule: RepairRule, _ source: String = PlayingTests.source, until end: Interval? = nil,
       candidates: [Interval] = []
@@ -129,7 +129,8 @@ struct PlayingTests {
       try #require(stage.plan.messages.first).distance
       - (try #require(stage.plan.packets.first { !$0.isRTCP }).distance)
     #expect(abs(firstMessage - firstPacket - distance.nanoseconds) < 100_000_000)
-    // The client measures the round trip that the recorded receiver knew, and not that of loopback.
+    // The client measures the round trip that the recorded receiver measured, not the round trip of
+    // loopback.
     let known = Set(stage.plan.roundTrips.map { $0.value.nanoseconds / 1_000_000 })
     let measured = try Self.number(
       stage.received,
@@ -155,8 +156,8 @@ struct PlayingTests {
     try await stage.service.accept(answer: try await stage.described().sdp, call: offer.id)
     let report = try await stage.finish()
     #expect(report.packetsRepaired > 10)
-    // Recorded retransmissions, which the recorded receiver requested, are replaced by those that
-    // this client requests.
+    // Recorded retransmissions are omitted; the packets that this client requests are retransmitted
+    // instead.
     #expect(report.packetsLeftOut > 0)
     #expect(
       try Self.number(stage.received, Self.frames) > Self.number(Self.source, Self.frames))
@@ -215,7 +216,7 @@ struct PlayingTests {
     let origin =
       first - (try #require(stage.plan.packets.first { !$0.isRTCP })).distance.nanoseconds
     for (at, change) in zip(offers, changes) {
-      // No offer is sent before its time, or later than a busy machine explains.
+      // No offer is sent before its time, or later than a busy machine may cause.
       let delay = at - origin - change.distance.nanoseconds
       #expect((-20_000_000...6_000_000_000).contains(delay))
     }

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Reenactment
 
-/// The round trip that a recorded receiver knew, and a live client measures again.
+/// The round trip that a recorded receiver measured, and that a live client measures again.
 struct RoundTripTests {
   private static func at(_ milliseconds: Int64) -> Instant {
     Instant(nanoseconds: milliseconds * 1_000_000)
@@ -33,7 +33,7 @@ struct RoundTripTests {
   @Test func aRoundTripIsWhatCameBackLessWhatTheSenderTook() {
     var finder = RoundTripFinder()
     finder.add(sent: Self.written(Self.sender), at: Self.at(100))
-    // Block 9 answers an unknown report and gives no round trip.
+    // Block 9 answers an unknown report and does not yield a round trip.
     finder.add(
       received: Self.written(
         .receiverReport(ReceiverReport(ssrc: 1, blocks: [Self.block(9), Self.block(0x0003_0004)]))),
@@ -62,7 +62,7 @@ struct RoundTripTests {
       report, over: 2, at: Self.at(100), notBefore: Self.at(120), roundTrip: .milliseconds(30))
     #expect(answers.deadline == Self.at(130))
     #expect(answers.advance(to: Self.at(129), from: 1).isEmpty)
-    // The answer waits until the recorded receiver knew a round trip.
+    // The answer is delayed until the time at which the recorded receiver knew a round trip.
     var early = ReportAnswers()
     early.receive(
       report, over: 2, at: Self.at(100), notBefore: Self.at(900), roundTrip: .milliseconds(30))

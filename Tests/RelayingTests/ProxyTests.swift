@@ -73,7 +73,7 @@ import Testing
     // The proxy replaces its own origin with the server's before it forwards a request.
     let own = try await status([("Origin", rig.proxy.url)])
     #expect(own.text.contains(rig.server.url))
-    // A page of the server is cross-origin to the relay, and is allowed.
+    // For the relay, a page of the server is cross-origin, but it is allowed.
     let servers = try await status([("Origin", rig.server.url)])
     #expect(servers.header("Access-Control-Allow-Origin") == rig.server.url)
     let preflight = try await status(
@@ -150,7 +150,7 @@ import Testing
         Self.head + "Content-Length: 20000\r\n\r\n"
           + String(repeating: "x", count: 20_000)
       ).hasPrefix("HTTP/1.1 413 "))
-    // A response too long to be searched is forwarded unchanged, with a notice.
+    // A response too long to be searched is forwarded unchanged, and the proxy reports it.
     let long = try await HTTPClient(timeout: .seconds(120)).get(rig.proxy.url + "/long")
     #expect(long.body.count == 20_002)
     #expect(rig.said.contains { $0.contains("forwarded without looking for signaling") })

@@ -65,7 +65,7 @@ import Wire
         path: path, output: path + ".redacted", parts: .all,
         secret: [UInt8](repeating: 7, count: 32))
       #expect(redacted.searched > 0)
-      // What replaces a packet is the same for the leg and for the observer.
+      // A packet's replacement is the same for the leg and for the observer.
       let copy = try StoredPackets(path + ".redacted")
       try copy.checkAreStoredOnce()
       #expect(copy.count == relayed.count)

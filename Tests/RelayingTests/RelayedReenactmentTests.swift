@@ -14,7 +14,7 @@ import Wire
 
 @testable import Relaying
 
-/// Recorded packets in place of the server's media, for clients that know nothing of it.
+/// A relay plays recorded packets in place of the server's media, and the client does not notice.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct RelayedReenactmentTests {
   private static let source =
     URL(filePath: #filePath).deletingLastPathComponent()
@@ -99,7 +99,7 @@ import Wire
         plan, outcome, changesSent: 0, repair: .asRecorded, recording: relayed)
       #expect(report.isComplete && report.packetsSent == plan.mediaPackets)
       #expect(try #require(report.timing).median < 50)
-      // The packets are those of the plan, and none is the server's.
+      // All packets come from the plan, and none from the server.
       let (ssrcs, count) = (
         Set(plan.streams.map { Int64($0.ssrc) }),
         try Stage.number(

@@ -5,9 +5,9 @@ import Testing
 /// The decrypted packets in a relay's take, and the bytes of its file.
 struct StoredPackets {
   let path: String
-  /// The different packets that the legs received from each other.
+  /// The distinct packets that the legs received from each other.
   let packets: Set<[UInt8]>
-  /// The number of packets, equal ones included.
+  /// The number of packets, including duplicates.
   let count: Int
 
   init(_ path: String) throws {
@@ -36,7 +36,8 @@ struct StoredPackets {
       """)
     while try alone.step() { #expect(!packets.contains(alone.bytes(0))) }
     let file = try Data(contentsOf: URL(filePath: path))
-    // Some packets begin on one page and end on another. Short ones may be parts of others.
+    // Some packets begin on one page of the file and end on another, so they are not found. Short
+    // packets may be parts of others.
     let long = packets.filter { $0.count > 100 }
     var found = 0
     for packet in long {

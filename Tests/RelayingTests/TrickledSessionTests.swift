@@ -52,7 +52,8 @@ import Wire
       await client.peer.close()
       try await server.finish()
       try await rig.finish()
-      // The leg to the client got the client's candidate, and both legs their signaling.
+      // The leg to the client received the client's candidate, and both legs recorded their
+      // signaling.
       let take = try TakeFile.openForQueries(path)
       let received = try take.integer(
         "SELECT count(*) FROM candidate WHERE peer = 1 AND type = 'remote-candidate'")

@@ -33,9 +33,9 @@ struct AudioCallTests {
 
   /// 60 ms, the duration that the session requests.
   private static let frames = 2_880
-  /// How many periods of 60 ms pass between two faults: nearly five seconds in all.
+  /// The number of 60 ms periods between two faults, which last nearly five seconds.
   private static let spacing = 83
-  /// From one fault to the same one again, in milliseconds.
+  /// The time between two occurrences of the same fault, in milliseconds.
   private static let cycle = spacing * 60 * Fault.allCases.count
 
   /// A microphone that reads a file, at its device's current rate.
@@ -80,7 +80,7 @@ struct AudioCallTests {
     var starves = 0
     for period in 0..<2_000 {
       let turn = period / Self.spacing
-      // Received audio is no longer needed, and costs time.
+      // Received audio is no longer needed, and decoding it would only slow the test down.
       if period == 9 * Self.spacing { line.call.call(1, .replaceSource(transceiver: 1, nil)) }
       switch period % Self.spacing {
       case Self.spacing - 1:

@@ -142,8 +142,8 @@ struct AudioSessionReplayTests {
           AudioRoute(
             input: "headset", output: "headset", captureFormat: format, renderFormat: format)))
       talk(session, rate: 44_100)
-      // The device does not report its new rate, so one piece of audio is lost instead of becoming
-      // noise.
+      // The device does not report its new rate, so the session drops one piece of audio instead of
+      // playing it at the wrong rate.
       talk(session, rate: 16_000)
     }
     try scenario.expectIdentical()
@@ -296,7 +296,7 @@ struct AudioSessionReplayTests {
     where !unfit.contains(Mutation.Kind.allCases[number % Mutation.Kind.allCases.count]) {
       var take = base
       let mutation = Mutation(number, of: &take)
-      // A frame without bytes cannot be given any.
+      // A frame that was stored without bytes cannot have its bytes changed.
       if mutation.what == "frame.bytes" { continue }
       let path = try #require(scenario.folder).file("\(number).take")
       try take.write(to: path)

@@ -63,7 +63,7 @@ struct CallsReplayTests {
     #expect(call.state("dtls", of: 2) == "connected")
   }
 
-  /// Records with generated certificates, and with certificates given to the first two peers.
+  /// Records with generated certificates, and with configured certificates at the first two peers.
   @Test(arguments: [false, true], [false, true])
   func everyCallReplaysBitForBit(_ skipsCodecs: Bool, _ hasCertificates: Bool) throws {
     try replayEverything(skipsCodecs, hasCertificates, keepsMedia: true)

@@ -70,7 +70,8 @@ struct CapturedFramesTests {
       let sent = call.frames(of: 0, kind: .video, isInbound: false)
       #expect(
         sent.map { [$0.width, $0.height] } == [[96, 64]] * 4 + [[64, 96]] * 4 + [[48, 64]] * 4)
-      // The interval between the frames is that of their timestamps, not of their arrivals.
+      // The interval between the frames follows from their timestamps, not from their arrival
+      // times.
       #expect(zip(sent.dropFirst(), sent).allSatisfy { $0.rtpTime &- $1.rtpTime == 4_500 })
       let shown = call.frames(of: 1, kind: .video, isInbound: true)
       #expect(shown.last.map { [$0.width, $0.height] } == [48, 64])

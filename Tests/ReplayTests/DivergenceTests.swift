@@ -7,7 +7,8 @@ import Wire
 @testable import Replay
 
 struct DivergenceTests {
-  /// Returns the divergence when the shared call's first step with a matching output row is bent.
+  /// Changes the shared call's first step that has a matching output row; returns the divergence
+  /// that the replay reports.
   private func divergence(where sql: String, _ bend: (Int) -> Bend) throws -> Divergence {
     let call = try RecordedCall.shared.get()
     let connection = try TakeFile.open(call.path)

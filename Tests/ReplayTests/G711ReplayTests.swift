@@ -9,7 +9,7 @@ import Wire
 
 @testable import Replay
 
-/// A recorded G.711 call replays, with its codec and without.
+/// A recorded G.711 call replays with and without its codec.
 struct G711ReplayTests {
   @Test func aCallInG711Replays() throws {
     let path = FileManager.default.temporaryDirectory.path + "/\(UUID().uuidString).take"

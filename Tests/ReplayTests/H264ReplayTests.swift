@@ -10,7 +10,8 @@ import Wire
 
 @testable import Replay
 
-/// Encoded video frames from the application: recorded inputs, sent unchanged.
+/// Tests encoded video frames from the application, which are recorded as inputs and sent
+/// unchanged.
 struct H264ReplayTests {
   /// Parameter sets for 64x44 pixels, and a slice too large for one packet.
   private static let front: [UInt8] = [
@@ -22,7 +23,7 @@ struct H264ReplayTests {
       + (0..<(isKey ? 4000 : 300)).map { UInt8(truncatingIfNeeded: 1 + ($0 * 7 + number) % 250) }
   }
 
-  /// Sends ten encoded video frames per second, one of ten a key frame.
+  /// Sends ten encoded video frames per second, of which one is a key frame.
   private func send(_ codec: String, over call: VirtualCall, for seconds: Int) {
     call.call(0, .addTrack(kind: .video, streamIDs: ["s"], source: .application))
     let codecs = RTPCodec.capabilities(.video).filter { $0.mimeType == "video/\(codec)" }
@@ -99,7 +100,8 @@ struct H264ReplayTests {
     let report = try replay(path, Replayer.Options())
     if case .identical = report.verdict {} else { Issue.record("\(report)") }
     let sent = call.frames(of: 0, kind: .video, isInbound: false)
-    // A part of the video is sent, and after the first seconds the full rate is no longer tried.
+    // Only part of the video is sent, because after the first seconds the sender no longer tries
+    // the full rate.
     #expect(sent.count > 60 && sent.count < 250, "\(sent.count)")
     #expect(sent.filter(\.isKey).count > 4)
     #expect(isPathNarrow ? lost < 1_000 : lost == 0, "\(lost)")

@@ -10,7 +10,7 @@ import Wire
 
 @testable import Replay
 
-/// Video frames encoded in H.264, if it was negotiated and genesis enables it.
+/// Tests that video frames are encoded in H.264 if it was negotiated and genesis enables it.
 @Suite(.enabled(if: LibraryCodecs.openH264Version != nil, "this build has no OpenH264"))
 struct H264SendingTests {
   private var configuration: PeerConfiguration {

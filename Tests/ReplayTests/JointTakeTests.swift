@@ -10,7 +10,7 @@ import Wire
 
 @testable import Replay
 
-/// Two takes of a call's two ends, merged into one.
+/// Merges the takes of a call's two ends into one take.
 struct JointTakeTests {
   /// The two ends of a recorded call, each as a separate take; the second one started later and has
   /// its own clock.

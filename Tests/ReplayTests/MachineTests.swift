@@ -9,8 +9,8 @@ import Wire
 
 @testable import Replay
 
-/// Machines of other kinds on the tape: recording, replay, walk, redrive and comparison work on a
-/// machine that none of them knows.
+/// Recording, replay, walk, redrive and comparison work even on a machine of a kind that they do
+/// not know.
 struct MachineTests {
   private typealias Folder = MachineFolder
 

@@ -14,7 +14,7 @@ private func counted(_ name: String = "a.take") throws -> (folder: MachineFolder
   return (folder, try folder.recordCounter(name))
 }
 
-/// A machine of an unknown kind, through every verb.
+/// Runs every verb on a take with a machine of an unknown kind.
 struct MachineVerbTests {
   @Test func verifyPassesAndFindsAnotherMachine() throws {
     let (folder, path) = try counted()

@@ -94,7 +94,7 @@ struct Mutation: Sendable {
   /// A description of the change.
   var what = ""
 
-  /// Changes a take; the same number always gives the same change.
+  /// Changes a take; the same number always makes the same change.
   init(_ number: Int, of take: inout MutableTake) {
     let chance = Entropy(seed: [UInt8(number & 0xff), UInt8(number >> 8)]).stream("mutation")
     kind = Kind.allCases[number % Kind.allCases.count]
@@ -127,7 +127,7 @@ struct Mutation: Sendable {
     case .seed, .setting: return changeGenesis(of: &take.steps[index], chance)
     case .missingRow, .doubledRow: return changeCount(of: &take.steps[index], chance)
     case .missingStep:
-      // Without genesis, a peer does nothing at all; a missing last step would go unnoticed.
+      // Without genesis, a peer does nothing at all, and a missing last step would not be noticed.
       guard take.steps[index].head.kind != .genesis, index + 1 < take.steps.count else {
         return false
       }

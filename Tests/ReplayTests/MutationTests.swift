@@ -9,10 +9,10 @@ import Wire
 
 /// Any change to a take is noticed, at its step and in its layer.
 ///
-/// Every change is tried in two ways. As is, it breaks the digest chain, and the file must be
-/// reported as altered at exactly that step. With a recomputed chain, the replay has to notice: at
-/// exactly that step for a changed output, and where the stack's behaviour first differs for a
-/// changed input.
+/// Every change is tried in two ways. Without further edits, the change breaks the digest chain,
+/// and the file must be reported as altered at exactly that step. With a recomputed chain, the
+/// replay has to notice the change: a changed output at exactly that step, and a changed input
+/// where the stack's behaviour first differs.
 struct MutationTests {
   /// The number of changes: each replays the take up to the change, so `make test` tries few.
   static let mutations =
@@ -57,12 +57,14 @@ struct MutationTests {
       }
       #expect(report.steps == base.steps.count)
     }
-    // With the original's digests, which unchanged steps keep, no alteration is found either.
+    // Unchanged steps still match the original's digests, so no alteration is found with them
+    // either.
     try folder.restoreChecks(of: path, from: base)
     #expect(try TapeAudit.run(path: path).alteration == nil)
   }
 
-  /// Returns whether a replay notices a change; false only if the stack behaves the same with it.
+  /// Returns whether a replay notices a change; false only if the stack behaves the same despite
+  /// the change.
   private func isNoticed(_ mutation: Mutation, _ path: String, _ number: Int) throws -> Bool {
     let isOfInput = [.input, .datagramByte, .time, .seed, .setting, .missingStep, .doubledStep]
       .contains(mutation.kind)
@@ -70,7 +72,7 @@ struct MutationTests {
     do {
       report = try replay(path)
     } catch let error as TapeError {
-      // An input that became meaningless is reported with its step.
+      // If the change made an input invalid, the error names its step.
       #expect(isOfInput && error.place == "step \(mutation.step)", "\(number): \(error)")
       return true
     }
@@ -146,7 +148,8 @@ private final class MutationFolder {
 
   func file(_ name: String) -> String { "\(path)/\(name)" }
 
-  /// Gives a changed take the original's checks and digests, as if its file had been edited.
+  /// Writes the original's checks and digests into a changed take, as if only its rows had been
+  /// edited.
   func restoreChecks(of path: String, from base: MutableTake) throws {
     let original = try original(base)
     let connection = try SQLiteConnection(path: path, mode: .readWrite)

@@ -9,7 +9,7 @@ import Wire
 
 @testable import Replay
 
-/// Libraries that act like another version: this OpenSSL draws its randomness elsewhere, so
+/// Libraries that act like another version: OpenSSL draws extra random bytes first, so
 /// certificates, keys and every flight differ.
 struct OtherLibraries: SecurityFactory {
   func transport(

@@ -9,7 +9,7 @@ import Wire
 
 @testable import Replay
 
-/// Calls whose paths are dead, hidden, or down for a while, each replayed from its take.
+/// Replays calls whose paths are dead, hidden, or down for a while.
 struct OutageReplayTests {
   private static let wired = [IPAddress(ipv4: 0x0a00_0001), IPAddress(ipv4: 0x0a00_0002)]
   private static let mobile = [IPAddress(ipv4: 0x0a00_0101), IPAddress(ipv4: 0x0a00_0102)]
@@ -53,7 +53,7 @@ struct OutageReplayTests {
     #expect(found == number, "\(query)")
   }
 
-  /// Gives each peer a second address.
+  /// Adds a second address to each peer.
   private func addMobile(_ call: VirtualCall) {
     for peer in 0..<2 {
       call.step(peer, .interfaces([OutageReplayTests.wired[peer], OutageReplayTests.mobile[peer]]))
@@ -113,7 +113,7 @@ struct OutageReplayTests {
       call.network.outage.dead = OutageReplayTests.wired
       recording.run(for: .seconds(12))
       for peer in 0..<2 {
-        // Audio arrived until the cut; ICE learns of received data twice a second.
+        // Audio arrived until the cut, but ICE is informed of received data only twice a second.
         let lost = times("ice-connection", "disconnected", of: peer, in: call)
         #expect(lost.count == 1 && lost[0] - cut > 6.4 && lost[0] - cut < 7.1)
         let back = times("ice-connection", "connected", of: peer, in: call).last ?? 0

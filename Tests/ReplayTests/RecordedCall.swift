@@ -82,7 +82,7 @@ func replay(
   return try replayer.run()
 }
 
-/// A misbehaviour at one step.
+/// A change to a peer's outputs, deadline or entropy at one step.
 struct Bend {
   var step: Int
   var outputs: ([PeerOutput]) -> [PeerOutput] = { $0 }

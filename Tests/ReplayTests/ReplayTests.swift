@@ -70,8 +70,8 @@ struct ReplayTests {
     #expect(error?.reason.contains("without its media and without the keys") == true)
   }
 
-  /// A call's packets give the same frames that a take with media stores; unsent frames become
-  /// zeros.
+  /// The frames recovered from a call's packets equal the frames that a take with media stores;
+  /// unsent frames become zeros.
   @Test func packetsGiveTheFramesThatWereSent() throws {
     let kept = try RecordedCall(seed: 6, seconds: 2)
     let bare = try RecordedCall(seed: 6, seconds: 2, keepsMedia: false)

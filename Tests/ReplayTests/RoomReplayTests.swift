@@ -10,7 +10,7 @@ import Tape
 import Testing
 import Wire
 
-/// A room in a take: recorded in virtual time, replayed, and queried by participant.
+/// Records a room in virtual time, replays its take, and queries the take by participant.
 @Suite struct RoomReplayTests {
   private static let kinds = {
     var kinds = MachineKinds()
@@ -130,7 +130,7 @@ import Wire
 
   @Test func aRoomThatDoesSomethingElseIsFoundAtItsFirstDifference() throws {
     let scenario = try Scenario(meeting)
-    // A protocol with fewer features gives different outputs for the same inputs.
+    // Without any protocols, the room returns different outputs for the same inputs.
     var kinds = MachineKinds()
     kinds.add(RecordedRoom.self, deadline: .deadline) { RecordedRoom(SignalingProtocols()) }
     let report = try Replayer(

@@ -115,7 +115,8 @@ struct SettingsReplayTests {
       #expect(describes(call) && pairs(call) == ["in-progress"])
       #expect(call.call(0, .removeICECandidates([candidate])).error == nil)
       #expect(!describes(call) && pairs(call) == ["failed"])
-      // The candidate is forgotten, so it may be added again, and be removed before it is checked.
+      // The removed candidate is forgotten, so it can be added again, and removed again before it
+      // is checked.
       #expect(call.call(0, .addICECandidate(candidate)).error == nil)
       #expect(describes(call))
       #expect(call.call(0, .removeICECandidates([candidate])).error == nil)

@@ -7,7 +7,7 @@ import Wire
 
 @testable import Replay
 
-/// A call with three layers over a lossy path that becomes narrow: recorded, and replayed with and
+/// Records a call with three layers over a lossy path that becomes narrow, and replays it with and
 /// without codecs.
 struct SimulcastReplayTests {
   @Test(arguments: [true, false])

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Replay
 
-/// Steps read ahead of the thread that replays them.
+/// Steps are read ahead of the thread that replays them.
 @Suite struct StepSourceTests {
   private func source(_ count: Int, fault: TapeFault? = nil) -> StepSource {
     var given = 0

@@ -9,7 +9,7 @@ import Wire
 
 @testable import Replay
 
-/// Calls with muted tracks, volumes and removed tracks, recorded and replayed.
+/// Records and replays calls with muted tracks, volumes and removed tracks.
 struct TrackReplayTests {
   private static let tone = MediaSource.tone(hertz: 440, pauseSeconds: 0)
   private static let pattern = MediaSource.pattern(width: 64, height: 48, framesPerSecond: 10)

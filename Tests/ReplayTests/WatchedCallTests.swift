@@ -12,7 +12,7 @@ import Wire
 
 @testable import Replay
 
-/// A Retake call watched by an observer: the observer's reconstruction matches the endpoint.
+/// Tests that an observer's reconstruction of a Retake call matches the endpoint.
 struct WatchedCallTests {
   /// A received frame.
   fileprivate struct Heard: Equatable {

@@ -7,7 +7,7 @@ import Testing
 @testable import CallRecording
 @testable import RetakeCommand
 
-/// The parts of a call recorder, one by one.
+/// Tests each part of a call recorder separately.
 struct CallRecordingTests {
   // MARK: Takes
 

@@ -10,7 +10,7 @@ import Wire
 @testable import CallRecording
 @testable import RetakeCommand
 
-/// Options that select what is sent, and the microphone's level display.
+/// Tests options that select what is sent, and the display of the microphone's level.
 struct DeviceOptionTests {
   @Test func severalThingsStandInOneWord() throws {
     #expect(

@@ -21,7 +21,7 @@ struct ExampleTests {
         continue
       }
       do {
-        // Placeholders stand for keys, and secrets are in files that do not exist here.
+        // Replaces placeholders for keys, and secret files that do not exist here.
         let key = String(repeating: "A", count: 40)
         let meant = words.dropFirst().map { word in
           guard word.hasPrefix("@") else { return word.replacing("=KEY", with: "=\(key)") }
@@ -94,8 +94,8 @@ struct ExampleTests {
     }
   }
 
-  /// Returns whether a line is a command; tables of figures have lines that start with the name,
-  /// too.
+  /// Returns whether a line is a command; in tables of figures, other lines start with the
+  /// program's name, too.
   private static func isCommand(_ line: String) -> Bool {
     let words = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
     return words.count > 1 && words[0] == "retake"

@@ -14,7 +14,7 @@ import Wire
 
 @testable import Importing
 
-/// Flight recorders: rings of packets, and the takes written from them.
+/// Tests a flight recorder's ring of packets, and the takes written from it.
 struct FlightRecorderTests {
   /// A call of two peers in virtual time whose steps go into a ring.
   private final class Flight {
@@ -92,7 +92,8 @@ struct FlightRecorderTests {
     flight.call.run(for: .seconds(12))
     flight.lose(perMille: 1000)
     flight.call.run(for: .seconds(50))
-    // Each of the two peers triggers once, because ICE and the connection fail for the same reason.
+    // Each of the two peers triggers only once, because ICE and the connection fail for the same
+    // reason.
     let takes = flight.takes
     #expect(takes.count == 2, "\(flight.notices.all.withLock { $0 })")
     let words = flight.recorder.takes.map(\.words)
@@ -260,7 +261,7 @@ struct FlightRecorderTests {
         #expect(budget.usedBytes <= budget.maximum)
       }
       #expect(!one.content.isEmpty && !other.content.isEmpty)
-      // Packets are also removed by age.
+      // Packets that are too old are removed, too.
       one.trim(to: 100_000_000_000)
       #expect(one.content.isEmpty)
     }
@@ -323,7 +324,7 @@ struct FlightRecorderTests {
     func record(_ type: UInt8, _ count: Int = 100) -> [UInt8] {
       [type, 0xfe, 0xfd] + [UInt8](repeating: 0, count: count)
     }
-    // The last request and the last response; the second byte of both is 1.
+    // Only the last request and the last response of the pair are retained.
     #expect(retained([check(0, 1), check(1, 1), check(0, 2), check(0, 3)]) == [1, 3])
     // DTLS handshake records, but neither application data nor media.
     #expect(

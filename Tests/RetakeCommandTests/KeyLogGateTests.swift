@@ -2,7 +2,7 @@ import Testing
 
 @testable import Importing
 
-/// Which lines of a key log are stored in a take.
+/// Tests which lines of a key log are stored in a take.
 @Suite struct KeyLogGateTests {
   private let one = String(repeating: "a1", count: 32)
   private let other = String(repeating: "b2", count: 32)

@@ -1,7 +1,7 @@
 import PageRecording
 import Testing
 
-/// The page-recording script, assembled from its modules.
+/// Tests the page-recording script, which is assembled from its modules.
 struct RecorderScriptTests {
   @Test func theModulesCanBeJoined() {
     #expect(RecorderScript.problems == [])

@@ -4,7 +4,7 @@ import Testing
 @testable import CallRecording
 @testable import RetakeCommand
 
-/// A recorder's list of the takes that it made.
+/// Tests a recorder's list of the takes that it made.
 struct RecordingReportTests {
   @Test func ofManyTakesTheLastAreListedAndTheRestCounted() throws {
     var report = RecordingReport()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import RetakeCommand
 
-/// Ctrl-C during recordings, tested in this process.
+/// Tests Ctrl-C during recordings, in this process.
 struct StopSignalTests {
   /// A signal before its handler is installed would end the test process.
   @Test func aStopIsNoticedFromTheFirstMomentOn() async {

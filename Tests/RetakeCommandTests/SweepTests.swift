@@ -8,8 +8,8 @@ import Testing
 /// exactly one sentence, or succeed.
 ///
 /// The options come from the parser itself, so new ones are included. Parsing is slow in a debug
-/// build, where the parser validates the commands each time: by default one command line in seven
-/// is tested, and `make sweep` tests all of them.
+/// build, because the parser validates the commands each time. By default, one command line in
+/// seven is tested; `make sweep` tests all of them.
 struct SweepTests {
   private static let isWhole = ProcessInfo.processInfo.environment["RETAKE_SWEEP"] == "whole"
 
@@ -126,8 +126,9 @@ struct SweepTests {
     var name: String
   }
 
-  /// Returns the command lines of all verbs; an option that several verbs share gets its values in
-  /// turn.
+  /// Returns the command lines of all verbs.
+  ///
+  /// If several verbs share an option, the hostile values are distributed among them.
   private static func lines() throws -> [Line] {
     var lines: [Line] = []
     var turns: [String: Int] = [:]
@@ -151,8 +152,8 @@ struct SweepTests {
           lines.append(Line(words: path + needed + rest + words, option: option, name: name))
         }
       }
-      // Most of these are takes' paths, which all verbs read alike, so each gets a fifth of the
-      // values.
+      // Most positional arguments are paths of takes, which all verbs read in the same way, so each
+      // verb gets a fifth of the values.
       for (number, (name, value)) in hostile.enumerated() where number % 5 == place % 5 {
         for index in positional.indices {
           var words = needed
@@ -167,14 +168,14 @@ struct SweepTests {
 
   // MARK: Tests
 
-  /// One in this many command lines is tested by default; a prime.
+  /// One in this many command lines is tested by default; a prime number.
   private static let step = 7
 
   /// A refusal is one sentence that names the option and its allowed values.
   @Test func hostileValuesAreRefusedInOneSentence() async throws {
     let all = try Self.lines()
     #expect(all.count >= 3_500)
-    // A step coprime to the number of values covers each of them.
+    // If the step and the number of values have no common factor, every value is tested.
     #expect(Self.hostile.count % Self.step != 0)
     let lines = Self.isWhole ? all : stride(from: 0, to: all.count, by: Self.step).map { all[$0] }
     let (found, seconds, helpSeconds) = await withTaskGroup { group in
@@ -186,7 +187,8 @@ struct SweepTests {
             let begin = Self.processorSeconds
             found.append(Self.outcome(lines[place]))
             hostile += Self.processorSeconds - begin
-            // One line in eight is followed by its verb's help, so that both meet the same load.
+            // After one line in eight, the verb's help is measured, so that both run under the same
+            // load.
             guard place % 16 < 2 else { continue }
             let verbs = CommandReading.verbs(of: lines[place].words).dropFirst()
             let middle = Self.processorSeconds
@@ -211,8 +213,8 @@ struct SweepTests {
         + "\(Int(seconds * 1000)) ms of processors; as many of help \(Int(helpSeconds * 1000)) ms")
     #expect(faults.isEmpty, "\(faults.joined(separator: "\n"))")
     #expect(refused > lines.count / 2)
-    // Processors differ, and in a debug build most of the time is the parser's. A hostile line must
-    // therefore not cost much more than the help of its verb.
+    // Processors differ, and in a debug build the parser uses most of the time. The limit is
+    // therefore relative: a hostile line must not take much longer than its verb's help.
     #expect(seconds < 2 * helpSeconds)
   }
 
@@ -230,7 +232,7 @@ struct SweepTests {
     var fault: String?
   }
 
-  /// Parses a command line, and runs verbs that read takes: none of the takes exists.
+  /// Parses a command line; if its verb reads takes, runs it, though none of the takes exists.
   private static func outcome(_ line: Line) -> Outcome {
     do {
       var command = try CommandReading.read(line.words)
@@ -293,8 +295,8 @@ struct SweepTests {
         let isAsked = Self.isWhole || place.isMultiple(of: Self.step) || asked.contains(option)
         guard isAsked else { continue }
         let needed = good + Self.more(path, with: option)
-        // An option that accepts 1 but not this value is a number; an equal refusal for both is not
-        // about the value (sql --file beside a query).
+        // An option that accepts 1 but refuses `nan` has a number. If both refusals are equal, they
+        // do not concern the value (`sql --file` with a query).
         let one = Self.refusal(path + needed + [option, "1"])
         guard let refusal = Self.refusal(path + needed + [option, "nan"]),
           refusal.message != one?.message, one?.message.contains("for '\(option)") != true

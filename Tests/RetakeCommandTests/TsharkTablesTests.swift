@@ -53,8 +53,8 @@ struct TsharkTablesTests {
     let drawn = try drawn(page)
     var hasJitter = false
     for stream in streams {
-      // Each stream has its own ports, which differ from those on the wire mainly in the highest
-      // bit.
+      // Each stream has its own ports, which differ from the ports on the wire mainly in the
+      // highest bit.
       let first = stream.port ^ 0x8000
       let row = try #require(
         rows.first { $0.ssrc == stream.ssrc && (first..<first + 40).contains($0.port) },

@@ -10,8 +10,9 @@ import Testing
 
 @testable import RetakeConnectLive
 
-/// The calls in the SDK's guide, in Retake's own rooms; all tests share the process's one SDK and
-/// its devices.
+/// Makes the calls of the SDK's guide in Retake's own rooms.
+///
+/// All tests share the process's one SDK and its devices.
 @Suite(.timeLimit(.minutes(10)), .serialized, .machineAlone) struct ConnectLiveTests {
   private static let queue = DispatchQueue(label: "ConnectLive")
 
@@ -32,7 +33,7 @@ import Testing
       try use(desk)
     }
 
-    /// Makes rooms created from now on use another device.
+    /// Makes all rooms that are created later use another device.
     func use(_ desk: Desk) throws {
       RTCAudioDeviceModule.useDevice { desk }
       let session = try Session(HostedRooms.options)
@@ -182,7 +183,8 @@ import Testing
     try await machine.end()
   }
 
-  /// Checks levels, statistics, messages, switches and mute between two who hear each other.
+  /// Checks levels, statistics, messages, switches and mute between two participants who hear each
+  /// other.
   private func talk(
     _ anna: Handed<Caller>, _ ben: Handed<Caller>, _ media: any LocalMedia, _ room: Room,
     _ ear: Desk
@@ -227,8 +229,8 @@ import Testing
     try await eventually("the tone again") { ear.peak > 2_000 }
   }
 
-  // KA12, KA19: the failure of a single subscription is in its reply; that of a list is a room
-  // error.
+  // KA12, KA19: if a single subscription fails, its reply has the error; if a list of subscriptions
+  // fails, each error is a room error.
   @Test func subscriptionsThatCannotBeAreAnswered() async throws {
     let machine = try await Machine()
     let anna = try await person()

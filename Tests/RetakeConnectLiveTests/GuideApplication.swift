@@ -1,7 +1,7 @@
 import RetakeConnectLive
 
-// The SDK's guide as an application of its time: ordinary classes, closures that hold `self`, no
-// concurrency annotations. It compiles here in Swift 6 mode.
+// The SDK's guide as an application from before Swift concurrency: ordinary classes, closures that
+// hold `self`, no concurrency annotations. It compiles here in Swift 6 mode.
 
 /// A participant in rooms.
 class Caller: RoomDelegate {

@@ -9,7 +9,7 @@ import Synchronization
 import Testing
 @testable import RetakeConnectLive
 
-/// How the product handles pictures.
+/// Tests that pictures are passed on without copying and without noticeable work.
 struct PictureTests {
   // A picture passes from the device to the stack and from the stack to the view without copying.
   @Test func picturesAreSharedAndNotCopied() throws {
@@ -28,7 +28,7 @@ struct PictureTests {
     #expect(address(try #require(view.videoFrame?.native).buffer.bytes) == address(bytes))
   }
 
-  // The product's own work per picture is negligible beside the 33 ms between two pictures.
+  // The product's own work per picture is negligible compared with the 33 ms between two pictures.
   @Test func aPictureCostsNoTime() throws {
     let bytes = [UInt8](repeating: 128, count: 640 * 480 * 3 / 2)
     let view = UIRenderView()

@@ -9,7 +9,9 @@ protocol CallClientDelegate: AnyObject, Sendable {
   func callClient(_ client: CallClient, didReceive data: Data)
 }
 
-/// An application's call logic, as on a phone: it cannot tell whether the peer is live or a take.
+/// An application's call logic, as on a phone.
+///
+/// It does not know whether the peer is live or a take.
 final class CallClient: Sendable {
   private struct State {
     weak var delegate: (any CallClientDelegate)?

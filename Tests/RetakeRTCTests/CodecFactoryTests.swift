@@ -4,7 +4,7 @@ import RetakeTesting
 import Synchronization
 import Testing
 
-/// An application's own codecs, and a view that shows their output (PX1, TW13, GU16).
+/// Tests an application's own codecs, and a view that shows their output (PX1, TW13, GU16).
 @Suite(.timeLimit(.minutes(10)), .serialized) struct CodecFactoryTests {
   @Test func anApplicationsCodecsAreCalledAndNamedInTheTake() async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/rtc-\(UUID().uuidString)"
@@ -25,7 +25,7 @@ import Testing
     received.add(view)
     let capturer = RTCVideoCapturer(delegate: source)
     var number: Int64 = 0
-    // Frames one at a time, each as soon as the previous one has been sent.
+    // Captures frames one at a time, each as soon as the previous one has been sent.
     while view.videoFrame == nil {
       number += 1
       let frame = RTCVideoFrame(

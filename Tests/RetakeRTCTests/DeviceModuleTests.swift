@@ -4,7 +4,7 @@ import RetakeRTC
 import Synchronization
 import Testing
 
-/// A factory's audio device (PX1, PX2).
+/// Tests a factory's audio device (PX1, PX2).
 @Suite(.timeLimit(.minutes(10)), .serialized) struct DeviceModuleTests {
   private final class SpeechListener: RTCAudioDeviceModuleDelegate {
     let told = Told()
@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  /// 10 ms as loud as a voice.
+  /// 10 ms of audio as loud as a voice.
   private static let voice = (0..<480).map { Int16($0 * 53 % 16_001 - 8_000) }
 
   @Test func whatTheDeviceRecordsIsSentAndSpeechIntoADisabledTrackIsReported() async throws {
@@ -38,7 +38,8 @@ import Testing
     #expect(device.operations.contains { $0.name == "startUnit" })
     try await pair.connect()
     track.isEnabled = false
-    // Repeated, because audio delivered before the track is sent is ignored.
+    // Delivers audio repeatedly, because audio that is delivered before the track is sent is
+    // ignored.
     while !listener.hasStarted {
       _ = try? device.port?.capture(PCMChunk(samples: Self.voice))
       // The loop has processed all earlier audio.

@@ -1,7 +1,7 @@
 import RetakeRTC
 import Testing
 
-/// The steps of the guide to the Objective-C API, in order, with a live peer.
+/// Follows the guide to the Objective-C API step by step, with a live peer.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct GuideTests {
   /// Makes a stream with an audio track and a video track.
   private func stream(_ pair: LoopbackPair) -> RTCMediaStream {
@@ -23,7 +23,7 @@ import Testing
     #expect(pair.caller.senders.compactMap { $0.track?.trackId } == ["audio", "video"])
     try await pair.connect()
 
-    // A local stream is reported at the remote peer, and not here.
+    // A local stream is reported at the remote peer, but not at the local peer.
     let received = try #require(pair.calleeHears.streams.first)
     #expect(received.streamId == "publisher")
     #expect(received.audioTracks.map(\.trackId) == ["audio"])

@@ -9,7 +9,7 @@ import Testing
 @testable import RetakeRTC
 
 extension SharedDevices {
-  /// Default factories, which use the machine's devices, simulated here by the test.
+  /// Tests default factories, which use the machine's devices; the test simulates the devices.
   @Suite struct MachineDeviceTests {
     /// The application's single queue, like a phone's main queue.
     private static let queue = DispatchQueue(label: "application")
@@ -126,7 +126,7 @@ extension SharedDevices {
       }
     }
 
-    // GU13 without devices: silence and black pictures, as the take records.
+    // GU13 without devices: silence and black pictures are sent, and the take records the reason.
     @Test func withoutDevicesTheTakeRecordsIt() async throws {
       try await inFolder { folder in
         let machines = TwoMachines()
@@ -178,7 +178,8 @@ extension SharedDevices {
       #expect(await onQueue { clients.0.value.errors + clients.1.value.errors } == [])
       #expect(await machines.callee.becomes(isLoud: true))
       #expect(machines.caller.count("startUnit") == 1 && machines.caller.count("stopUnit") == 0)
-      // On the receiving side, the volume mutes and the call continues; a microphone has no volume.
+      // On the receiving side, a volume of 0 mutes the audio and the call continues; a microphone
+      // has no volume.
       await onQueue { clients.0.value.stream?.audioTracks.first?.source.volume = 0 }
       #expect(await onQueue { clients.0.value.stream?.audioTracks.first?.source.volume } == 1)
       await onQueue { clients.1.value.received?.audioTracks.first?.source.volume = 0 }
@@ -292,7 +293,7 @@ extension SharedDevices {
         with: .video)
     }
 
-    // GU20: AVAudioSession itself, before and while there is a device.
+    // GU20: AVAudioSession is used directly, before and while there is a device.
     @Test func theAudioSessionOfThePlatformIsUsedDirectly() async throws {
       let machines = TwoMachines()
       defer { machines.end() }

@@ -32,7 +32,7 @@ extension SharedDevices {
       ) { told.note("route \(reason)") }
     }
 
-    /// Gives the shared session a simulated device while the closure runs.
+    /// Makes the shared session use a simulated device while the closure runs.
     private func with(
       _ body: (RTCAudioSession, ManualAudioDevice, AudioSession) async throws -> Void
     ) async throws {

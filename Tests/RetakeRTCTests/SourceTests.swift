@@ -8,7 +8,7 @@ import Wire
 
 @testable import RetakeRTC
 
-/// Sources and tracks as classes, and how a source adapts its frames.
+/// Tests sources and tracks as classes, and how a source adapts its frames.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct SourceTests {
   /// Records the sizes and times of its frames.
   private final class Screen: RTCVideoRenderer {
@@ -41,8 +41,8 @@ import Wire
   @Test func anOutputFormatCutsScalesAndLeavesOut() {
     let sizes = adapted(
       640, 480, 30, [frame(1_280, 720, at: 0), frame(480, 640, at: 100), frame(320, 240, at: 200)])
-    // 1280x720 is first cropped to 960x720; a portrait frame swaps the format's sides; a small one
-    // stays.
+    // 1280x720 is first cropped to 960x720; for a portrait frame, the format's sides are swapped; a
+    // small frame keeps its size.
     #expect(sizes.map { [$0.width, $0.height] } == [[640, 480], [480, 640], [320, 240]])
     let cut = adapted(320, 180, 30, [frame(320, 240, at: 0)])
     #expect(cut.map { [$0.width, $0.height] } == [[320, 180]])

@@ -1,7 +1,7 @@
 import RetakeSora
 
-// The SDK's page on audio operations as an application of its time: ordinary classes, closures that
-// hold `self`, no concurrency annotations. It compiles here in Swift 6 mode.
+// The SDK's page on audio operations as an application from before Swift concurrency: ordinary
+// classes, closures that hold `self`, no concurrency annotations. It compiles here in Swift 6 mode.
 
 /// A screen with one channel.
 class AudioOperations {

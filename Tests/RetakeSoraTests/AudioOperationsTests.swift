@@ -10,8 +10,9 @@ import Testing
 
 @testable import RetakeSora
 
-/// The calls in the SDK's page on audio, with a Sora server; all tests share the process's one
-/// object and its one device.
+/// Makes the calls of the SDK's page on audio with a Sora server.
+///
+/// All tests share the process's one `Sora` object and its one device.
 @Suite(.timeLimit(.minutes(10)), .serialized, .machineAlone) struct AudioOperationsTests {
   private static let queue = DispatchQueue(label: "AudioOperations")
 
@@ -170,7 +171,7 @@ import Testing
     try await machine.end()
   }
 
-  // SO8: a mode that the device rejects gives an error with a description.
+  // SO8: a mode that the device rejects causes an error with a description.
   @Test func aModeThatTheDeviceRefusesIsAFailure() async throws {
     let machine = try await Machine()
     machine.desk.refuse("setMode")
@@ -233,7 +234,8 @@ import Testing
     #expect(machine.desk.operations.last == .pauseRecording)
     try await channel.setAudioHardMute(false)
     #expect(machine.desk.operations.last == .resumeRecording)
-    // The local pictures, first black ones without a camera, then only the application's.
+    // Without a camera, the local pictures are first black, and then come only from the
+    // application.
     let (own, view) = (try #require(channel.senderStream), RTCMTLVideoView())
     own.setVideoRenderer(view)
     let pixels = CVPixelBuffer(

@@ -2,7 +2,7 @@ import Foundation
 import Retake
 import Testing
 
-/// A call recorder inside an application.
+/// Tests a call recorder inside an application.
 @Suite(.timeLimit(.minutes(10))) struct CallServerTests {
   @Test func everyCallerIsRecorded() async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/calls-" + UUID().uuidString

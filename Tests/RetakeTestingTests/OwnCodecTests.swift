@@ -3,7 +3,7 @@ import Retake
 import Synchronization
 import Testing
 
-/// PX1, TW13: an application's own codecs, in a call and in its replay.
+/// PX1, TW13: tests an application's own codecs in a call and in its replay.
 @Suite(.timeLimit(.minutes(10))) struct OwnCodecTests {
   @Test func ownCodecsAreNamedInGenesisAndTheirFramesReplaceMissingOnes() async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/own-" + UUID().uuidString
@@ -17,12 +17,12 @@ import Testing
     let take = try Take.open(path)
     let genesis = try take.query("SELECT configuration FROM peer", as: String.self).all()
     #expect(genesis.allSatisfy { $0.contains(#""implementation":"grey""#) })
-    // With the codecs, everything executes again; without them, the take's frames replace them.
+    // With the codecs, a replay executes everything; without them, it uses the take's frames.
     let whole = try await take.replay(
       encoderFactory: Grey.Factory(), decoderFactory: Grey.Factory())
     #expect(whole.isIdentical)
     #expect(try await take.replay().isIdentical)
-    // Either half alone is not enough to execute everything.
+    // The encoder factory alone is not enough to execute everything.
     #expect(try await take.replay(encoderFactory: Grey.Factory()).isIdentical)
   }
 

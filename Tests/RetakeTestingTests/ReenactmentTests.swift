@@ -1,7 +1,7 @@
 import RetakeTesting
 import Testing
 
-/// Failures of re-enactments used as tests, which need no browser.
+/// Tests how re-enactments that serve as tests fail, without a browser.
 struct ReenactmentFailureTests {
   @Test func aFailureNamesTheTakeAndTheFault() async throws {
     let take = capture("virtual-heavy-loss")

@@ -139,14 +139,14 @@ struct TakeTests {
     #expect(error?.description.contains("column colour: it does not exist; the row has") == true)
   }
 
-  /// A view's row without a library type.
+  /// A row of a view for which the library has no type.
   private struct Freeze: TakeRecord {
     static let query = "SELECT * FROM freeze"
     var milliseconds: Double
     init(_ row: TakeRow) throws(TakeError) { milliseconds = try row.value("gap_ms") }
   }
 
-  /// The same, decoded by its coding keys.
+  /// The same row, decoded by its coding keys.
   private struct DecodedFreeze: TakeRecord, Decodable {
     static let query = "SELECT * FROM freeze"
     var milliseconds: Double
@@ -192,7 +192,7 @@ struct TakeTests {
     #expect(received[0] == 23 && received[1] > 80)
   }
 
-  /// In a room, labels are the participants' own names.
+  /// In a room, labels are the names that participants choose, of any length.
   @Test func labelsOfAnyLengthMakeNamesOfFiles() async throws {
     let long = String(repeating: "i", count: 250)
     let recording = try Recording(labels: [long + "\u{1b}]0;a\u{7}", long + "/../../b"])

@@ -6,7 +6,7 @@ import Wire
 
 @testable import RoomClient
 
-/// A room on its server, without sockets.
+/// Tests a server's room without sockets.
 struct HostedRoomTests {
   private func room(_ ids: String...) -> HostedRoom {
     var room = HostedRoom()
@@ -76,7 +76,7 @@ struct HostedRoomTests {
     #expect(other.media.first?.media.extraValue == value)
   }
 
-  /// Participants send anything in any order, even after they left, and about any participant.
+  /// Participants send any messages in any order, about any participant, even after they have left.
   @Test func anyMessagesFromAnyParticipantLeaveTheRoomConsistent() {
     var random = Shuffled(state: 11)
     let ids =

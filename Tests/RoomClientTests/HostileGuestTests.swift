@@ -7,7 +7,7 @@ import Wire
 
 @testable import RoomClient
 
-/// Participants that act unlike any client, over real sockets.
+/// Tests participants that act unlike any real client, over real sockets.
 @Suite(.timeLimit(.minutes(10))) struct HostileGuestTests {
   /// A client that sends raw protocol messages.
   private final class Guest: Sendable {
@@ -56,7 +56,7 @@ import Wire
     _ = try await ann.join("ann")
     _ = try await ben.join("ben")
     try await ann.say(.leave)
-    // Further requests after leaving, on a connection that the client does not close.
+    // The client sends further requests after leaving, and does not close the connection.
     try? await ann.say(.message(request: 1, UserMessage(text: "boo")))
     try? await ann.say(.message(request: 2, UserMessage(targets: ["ben"], text: "boo")))
     try? await ann.say(

@@ -26,7 +26,7 @@ private final class TwoSizes: VideoCapturer {
   func stopCapture() {}
 }
 
-/// Clients of a room over real sockets, with the server in the same process.
+/// Tests a room's clients over real sockets, with the server in the same process.
 @Suite(.timeLimit(.minutes(10))) struct MeetingTests {
   @Test func aRoomItsSignalingAndItsConnectionsReplay() async throws {
     let meeting = try await Meeting()

@@ -7,7 +7,7 @@ import Testing
 
 @testable import RoomClient
 
-/// Local media: its view, its cameras and its files.
+/// Tests the view, the cameras and the files of local media.
 @Suite(.timeLimit(.minutes(10))) struct OwnViewTests {
   private final class Rows: VideoRenderer {
     private let state = Mutex<[UInt8]>([])
@@ -123,7 +123,7 @@ import Testing
     try await until("a frame of the file") { shown.row.count == 64 }
     #expect(media.capturer is FileVideoCapturer)
     await media.stop()
-    // Without a file either, the camera's error is reported.
+    // If there is no file either, the camera's error is reported.
     options.fileName = "/nowhere/sample.mov"
     let none = try LocalMedia(options: options)
     await #expect {

@@ -5,7 +5,7 @@ import RoomClient
 import Synchronization
 import Testing
 
-/// Video profiles and pauses in Retake's own rooms.
+/// Tests video profiles and pauses in Retake's own rooms.
 @Suite(.timeLimit(.minutes(10))) struct ProfileTests {
   /// Records the frames' widths.
   private final class Widths: VideoRenderer {
@@ -54,7 +54,7 @@ import Testing
 
     video.pause = true
     #expect(video.pause)
-    // Frames in transit still arrive; then there are none for a while.
+    // Frames in transit still arrive; after that, no frame arrives for a while.
     var former = -1
     let clock = ContinuousClock()
     let end = clock.now + .seconds(180)

@@ -11,7 +11,8 @@ import Testing
 
 @testable import RoomClient
 
-/// Rooms with an audio session: its microphone is sent, its loudspeaker plays received audio.
+/// Tests rooms with an audio session, whose microphone is sent and whose loudspeaker plays received
+/// audio.
 @Suite(.timeLimit(.minutes(10))) struct RoomAudioTests {
   /// A device with a tone as microphone and a recorded loudspeaker, in real time.
   private final class Desk: Sendable {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import RoomClient
 
-/// A process that shares a screen, beside a room.
+/// Tests a helper process that shares a screen in a room.
 @Suite(.timeLimit(.minutes(10))) struct ScreenSharingTests {
   private final class Folder {
     let path = FileManager.default.temporaryDirectory.path + "/share-" + UUID().uuidString

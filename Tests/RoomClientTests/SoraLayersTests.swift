@@ -10,7 +10,7 @@ import Tape
 import Testing
 import Wire
 
-/// Layers requested by a Sora server are sent as requested, whatever names the application used.
+/// Layers are sent as a Sora server requests them, even if the application used other names.
 @Suite(.timeLimit(.minutes(10))) struct SoraLayersTests {
   @Test(arguments: [nil, ["l", "m", "h"]])
   func aServersOfferDecidesOnTheLayers(own: [String]?) async throws {

@@ -6,7 +6,7 @@ import Wire
 
 @testable import RoomClient
 
-/// Which speakers a listener hears, in virtual time and in decoded samples.
+/// Tests which speakers a listener hears, in virtual time and in decoded samples.
 struct VoiceSelectionTests {
   private static let block = Interval.milliseconds(20)
 
@@ -30,8 +30,8 @@ struct VoiceSelectionTests {
   }
 
   @Test func fourOfEightAlternatingVoicesAreSelectedWithin300Milliseconds() {
-    // Each of the eight speaks for 800 ms, and the next one starts 200 ms later, so four speak at a
-    // time.
+    // Each of the eight participants speaks for 800 ms, and the next one starts after 200 ms, so
+    // four speak at a time.
     let spans = (0..<8).map { voice in [voice * 200..<voice * 200 + 800] }
     let heard = holders(spans, count: 4, milliseconds: 2_400)
     #expect(heard.allSatisfy { $0.count <= 4 })
@@ -55,7 +55,8 @@ struct VoiceSelectionTests {
   }
 
   @Test func pausesBetweenWordsAndKnocksCostNoSlot() {
-    // Four speak with pauses of 100 ms; the fifth makes a noise of one block now and then.
+    // Four participants speak with pauses of 100 ms; the fifth now and then makes a noise of one
+    // block.
     let words = stride(from: 0, to: 4_000, by: 500).map { $0..<$0 + 400 }
     let knocks = stride(from: 610, to: 4_000, by: 700).map { $0..<$0 + 20 }
     let heard = holders(
@@ -109,7 +110,7 @@ struct VoiceSelectionTests {
         played += Array(repeating: 0, count: 960)
       }
     }
-    // The codec's start-up effect is in both runs.
+    // Skips the start of the codec's output, which is the same in both runs.
     let steady = played.dropFirst(9_600)
     return zip(steady, steady.dropFirst()).map { abs(Int($0) - Int($1)) }.max() ?? 0
   }

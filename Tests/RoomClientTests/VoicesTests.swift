@@ -9,7 +9,7 @@ import Synchronization
 import Tape
 import Testing
 
-/// Retake's own rooms with more speakers than slots.
+/// Tests Retake's own rooms with more speakers than slots.
 @Suite(.timeLimit(.minutes(10))) struct VoicesTests {
   /// A participant whose voice is switched on and off.
   private final class Person: Sendable {
@@ -108,7 +108,7 @@ import Testing
   /// participant's connection shows.
   private func expectSpeakers(of meeting: Meeting) throws {
     let take = try TakeFile.openForQueries(meeting.path)
-    // The time between the start as heard and as spoken, in milliseconds.
+    // The milliseconds from the start of speech at the speaker to its start at the listener.
     let distances = """
       WITH who AS (
         SELECT carrier.id, speaker.direction, speaker.from_ns, speaker.to_ns

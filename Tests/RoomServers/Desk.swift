@@ -74,7 +74,7 @@ package nonisolated(nonsending) func eventually(
   }
 }
 
-/// A condition that did not hold within minutes.
+/// An error that names the condition that did not hold within minutes.
 package struct NotSo: Error {
   package var what: String
 }

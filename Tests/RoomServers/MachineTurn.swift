@@ -1,7 +1,7 @@
 package import Testing
 
-/// Grants exclusive use of what a process has only once: its audio session, its devices, the SDKs'
-/// singletons.
+/// Grants exclusive use of what exists only once in a process: its audio session, its devices, the
+/// SDKs' singletons.
 private actor MachineTurn {
   static let shared = MachineTurn()
   private var isTaken = false
@@ -35,6 +35,6 @@ package struct MachineAlone: SuiteTrait, TestScoping {
 }
 
 extension Trait where Self == MachineAlone {
-  /// Gives the suite exclusive use of the process's devices while it runs.
+  /// A trait that reserves the process's devices for the suite while it runs.
   package static var machineAlone: Self { Self() }
 }

@@ -9,9 +9,10 @@ import Signaling
 import Synchronization
 package import Wire
 
-/// A Sora server's channel on a free local port, as its documentation describes: it requests a
-/// video in three layers, with the middle one disabled, and may send the voice of a connection
-/// `other`, and receive one.
+/// A Sora server's channel on a free local port, modelled on Sora's documentation.
+///
+/// It requests video in three layers, with the middle layer disabled. It can receive audio, and can
+/// send the voice of a connection `other`.
 package final class SoraChannel: Sendable {
   package let clients: Session
   package let path: String

@@ -16,7 +16,7 @@ private enum DamageBudget {
   static let minutes = inputs == nil ? 10 : 720
 }
 
-/// A service and connections that do anything at any time: nothing traps, nothing grows without
+/// If a service and connections do anything at any time, nothing traps, nothing grows without
 /// bound, and the order of events stays valid.
 @Suite(.timeLimit(.minutes(DamageBudget.minutes))) struct DamageTests {
   @Test(arguments: 0..<DamageBudget.lanes) func anythingMayHappenInAnyOrder(lane: Int) {
@@ -70,7 +70,7 @@ private enum DamageBudget {
     #expect(room.snapshot.state == .disconnected)
     #expect(room.events.last.map { if case .disconnected = $0 { true } else { false } } == true)
     #expect(room.names.filter { $0 == "disconnected" }.count == 1)
-    // Media reported as carried is reported as no longer carried, each exactly once.
+    // Media is reported as carried once, and later as no longer carried once.
     var carried: [CarriedMedia] = []
     for change in room.people {
       switch change {

@@ -101,7 +101,7 @@ import Wire
     room.clear()
     room.report(.receiving(mid: "0", transceiver: 7), of: 2)
     #expect(room.events.last == .audioOccupied(MediaID(1)))
-    // Always-on audio takes no slot, so the end of a slot does not vacate it.
+    // Always-on audio does not use a slot, so the end of a slot does not end the audio.
     room.report(.audioSlot(transceiver: 7, isHeld: false), of: 2)
     #expect(room.events.last == .audioOccupied(MediaID(1)))
     audio.isAlwaysOn = false
@@ -187,7 +187,7 @@ import Wire
     #expect(numbers == numbers.sorted() && Set(numbers).count == numbers.count)
     #expect(numbers.allSatisfy { (1101...1907).contains($0) })
     for code in RoomErrorCode.known { #expect(code.meaning.hasSuffix("."), "\(code)") }
-    // An unknown error number is classified by the range that it lies in.
+    // The meaning of an unknown error number follows from its range.
     #expect(RoomErrorCode(rawValue: 1465).meaning == "A message of the session could not be read.")
     #expect(RoomErrorCode(rawValue: 9).meaning == "The service reports error 9.")
   }

@@ -24,8 +24,8 @@ import Wire
     #expect(room.snapshot.ownMedia.map(\.phase) == ["published", "published"])
   }
 
-  /// Found by fuzzing: local media carried before the service named this participant was
-  /// never reported as carried, but reported as no longer carried.
+  /// Found by fuzzing: local media that was carried before the service named this participant was
+  /// reported as no longer carried, but never as carried.
   @Test func localMediaIsCarriedOnceItsOwnerHasAName() {
     let room = VirtualRoom()
     room.call(.publish([.voice]))

@@ -3,7 +3,7 @@ import Wire
 
 @testable import Room
 
-/// A room's parts, one by one.
+/// Tests each part of a room separately.
 struct RoomPartTests {
   private let link = ConnectionID(2)
 
@@ -183,7 +183,7 @@ struct RoomPartTests {
     let (first, second) = (PublishedMedia.audio(3, of: "ann"), PublishedMedia.audio(4, of: "ann"))
     let people = people(first, second)
     var pool = pool(.reported)
-    // The report may precede the voice.
+    // The service may report that it sends a voice before a receiver is assigned to the voice.
     #expect(pool.setVoices([second.id]).isEmpty)
     #expect(pool.assign(first, to: "a", on: link, people, links(mid: "a")).count == 2)
     #expect(pool.setVoices([first.id]) == [.event(.audioOccupied(first.id))])

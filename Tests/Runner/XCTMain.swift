@@ -5,9 +5,10 @@ import XCTest
 /// Runs the tests in place of SwiftPM's generated runner.
 ///
 /// To find XCTest classes, SwiftPM needs an index of all sources, which is slow to build. The
-/// package has none; with its own runner, `make` builds with `--disable-index-store`. SwiftPM
-/// recognizes the runner by its file name; it is in a folder above a test module that only such
-/// builds include, because plain `swift test` would otherwise run only XCTest's tests.
+/// package has no XCTest classes, and with its own runner `make` can build with
+/// `--disable-index-store`. SwiftPM recognizes the runner by its file name, in the folder above a
+/// test module that only these builds include. If plain `swift test` included the module, it would
+/// run only XCTest's tests.
 @main enum Runner {
   static func main() async {
     SQLiteLibrary.countNoMemory()

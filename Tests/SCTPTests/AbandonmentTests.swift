@@ -13,7 +13,7 @@ struct AbandonmentTests {
   private static let count = 400
   private static let size = 1000
 
-  /// The fate of the first side's messages, by number.
+  /// Records what the network did to each of the first side's messages.
   private struct Journal {
     var transmissions = [Int](repeating: 0, count: AbandonmentTests.count)
     var arrivals = [Int](repeating: 0, count: AbandonmentTests.count)

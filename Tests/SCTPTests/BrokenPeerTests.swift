@@ -3,7 +3,7 @@ import Wire
 
 @testable import SCTP
 
-/// Packets that end the association and contain more chunks, which must be ignored.
+/// Tests packets that end the association but contain more chunks, which must be ignored.
 struct BrokenPeerTests {
   private func connected(_ change: (inout SCTPParameters) -> Void = { _ in }) -> Link {
     var link = Link()
@@ -33,8 +33,8 @@ struct BrokenPeerTests {
     let open = ChannelMessage.open(DataChannelInit(label: "a")).bytes
     let part = [UInt8](repeating: 7, count: 1000)
     deliver([Crafted.data(first, stream: 0, kind: 50, open)], to: &link)
-    // Leaves a gap before two parts of a message that together exceed the limit; and on a stream
-    // checked later, another gap before a channel's announcement.
+    // Leaves a gap before two parts of a message that together exceed the limit. On a stream that
+    // is checked later, leaves another gap before a channel's announcement.
     for (offset, stream, sequence) in [(2, 0, 2), (3, 0, 3)] as [(UInt32, UInt16, UInt16)] {
       deliver(
         [Crafted.data(first &+ offset, stream: stream, sequence: sequence, kind: 52, part)],

@@ -90,7 +90,7 @@ struct ChannelTests {
     link.run { $0.seen[1].messages.count == 1 }
     link.send(1, link.seen[1].announced[0], "an answer")
     link.run { $0.seen[0].messages.count == 1 }
-    // The remote side resets its stream once its answer is known to have arrived.
+    // The remote side resets its own stream once it knows that its response has arrived.
     link.step(0, .close(channel))
     link.run(for: .milliseconds(20))
     #expect(link.seen.allSatisfy { $0.closed.count == 1 })
@@ -149,7 +149,7 @@ struct ChannelTests {
       }
     }
     link.run { $0.seen[1].messages.count >= 150 }
-    // The first window was used by the only channel at that time.
+    // The first congestion window was filled by the first channel alone.
     let names = link.seen[1].messages[50..<150].map {
       link.sides[1].options(of: $0.channel)?.label ?? ""
     }

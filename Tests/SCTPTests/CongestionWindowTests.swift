@@ -3,7 +3,7 @@ import Wire
 
 @testable import SCTP
 
-/// How the congestion window changes (RFC 9260 section 7.2), for chunks of up to 1,148 bytes.
+/// Tests how the congestion window changes (RFC 9260 section 7.2), for chunks of up to 1,148 bytes.
 struct CongestionWindowTests {
   private let chunk = 1148
 
@@ -36,7 +36,7 @@ struct CongestionWindowTests {
     for _ in 0..<20 { window.acknowledge(2 * chunk, flight: window.bytes) }
     var began = window.lose(lastInFlight: 0)
     #expect(began)
-    // During recovery, a window at its threshold stays, and further losses change nothing.
+    // During recovery, a window at its threshold keeps its size, and further losses change nothing.
     let half = window.bytes
     window.acknowledge(2 * chunk, flight: half)
     began = window.lose(lastInFlight: 5)

@@ -4,7 +4,6 @@ import Wire
 
 /// Hand-made packets, and a side's responses to them.
 struct Crafted {
-  /// A chunk of a packet.
   struct Chunk: Equatable {
     var type: ChunkType
     var flags: UInt8 = 0

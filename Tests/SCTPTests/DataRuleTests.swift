@@ -3,7 +3,7 @@ import Wire
 
 @testable import SCTP
 
-/// Rules about data, acknowledgements and streams that well-behaved peers never violate.
+/// Tests rules about data, acknowledgements and streams that well-behaved peers never violate.
 struct DataRuleTests {
   private func connected(interleaving: Bool = false) -> Link {
     var link = Link()
@@ -115,7 +115,8 @@ struct DataRuleTests {
       let number = first &+ UInt32(index)
       let body = Crafted.words(17, 12) + Crafted.words(long: number) + Crafted.words(more, 0)
       let request = Crafted.Chunk(type: .reconfiguration, body: body)
-      // The request is sent twice; both answers are equal, and it is carried out once.
+      // The peer sends the request twice. It gets the same answer twice, but the request is carried
+      // out once.
       for _ in 0..<2 {
         let replies = Crafted.answer(&link.sides[1], to: [request], at: link.now)
         #expect(replies.first?.body == Crafted.words(16, 12) + Crafted.words(long: number, result))
@@ -211,8 +212,8 @@ struct DataRuleTests {
       link.step(0, .send(channel, binary: true, [UInt8](repeating: 0, count: 1100)))
     }
     #expect(link.sides[0].sender.sent.count == 10)
-    // The peer's state: a cumulative number, counted from the first one, and the gap blocks after
-    // it.
+    // Delivers a SACK with a cumulative TSN, counted from the first chunk, and gap blocks; returns
+    // which chunks are retransmitted.
     func acknowledge(_ cumulative: Int, _ gaps: [UInt16]) -> [UInt32] {
       let number = first &+ UInt32(truncatingIfNeeded: cumulative)
       let body =
@@ -227,10 +228,11 @@ struct DataRuleTests {
     }
     #expect(acknowledge(-1, [2, 2]) == [])
     #expect(acknowledge(-1, [2, 3]) == [])
-    // This is the third report that the first chunk is missing, and the first one for the fourth.
+    // This is the third report that the first chunk is missing, and the first report that the
+    // fourth chunk is missing.
     #expect(acknowledge(-1, [2, 3, 5, 5]) == [0])
-    // The first chunk arrived; this is the second report for the fourth, though nothing after it is
-    // new.
+    // The first chunk has arrived. This is the second report that the fourth chunk is missing,
+    // although no later chunk is newly acknowledged.
     #expect(acknowledge(2, [2, 2]) == [])
     #expect(acknowledge(2, [2, 3]).first == 3)
   }

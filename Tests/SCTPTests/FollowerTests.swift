@@ -3,7 +3,7 @@ import Seeded
 import Testing
 import Wire
 
-/// Follows an observed association through its packets, wherever they are captured.
+/// Tests that an association can be followed through its packets, wherever they are captured.
 struct FollowerTests {
   /// A follower's reports.
   private final class Watch {
@@ -72,7 +72,7 @@ struct FollowerTests {
     #expect(watch.states["loose"] == [.open])
   }
 
-  /// Acknowledged data did arrive, even if it was not captured, so later messages do not wait for
+  /// Acknowledged data has arrived, even if the capture lacks it, so later messages do not wait for
   /// it.
   @Test(arguments: [false, true])
   func missingPacketsDoNotDelayLaterMessages(interleaved: Bool) {

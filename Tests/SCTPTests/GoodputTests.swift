@@ -2,14 +2,17 @@ import SCTP
 import Testing
 import Wire
 
-/// A saturated sender's throughput over a bottleneck that also loses packets at random.
+/// Measures a saturated sender's throughput over a bottleneck that also loses packets at random.
 struct GoodputTests {
   /// The path: a round trip of 50 ms, 1 % of the packets lost in each direction.
   private static let roundTrip = 0.05
   private static let loss = 0.01
 
-  /// The rate limit under random loss for a window halved at each loss, in bytes per second: a
-  /// packet's bytes over the round trip, times the square root of 3/2 over the loss.
+  /// The throughput that a window halved at each loss reaches under random loss, in bytes per
+  /// second.
+  ///
+  /// It is a packet's bytes divided by the round trip, times the square root of (3/2 divided by the
+  /// loss rate).
   private static let bound = 1160 / roundTrip * (1.5 / loss).squareRoot()
 
   /// The payload's share of a packet on the bottleneck: 1,144 of 1,160 bytes, plus 65 for DTLS, UDP
@@ -46,8 +49,9 @@ struct GoodputTests {
     return seeds.map(value).reduce(0, +) / Double(seeds.count)
   }
 
-  /// The rates go from half a megabit per second to ten; at two, bottleneck and losses allow
-  /// similar rates.
+  /// The rates go from half a megabit per second to ten.
+  ///
+  /// At two megabits per second, the bottleneck and the losses allow similar rates.
   @Test(arguments: [
     (60_000, 0.95), (125_000, 0.95), (250_000, 0.9), (500_000, 0.95), (1_250_000, 0.95),
   ])
@@ -57,8 +61,9 @@ struct GoodputTests {
     #expect(mean > least * possible, "\(mean) of \(possible) bytes per second")
   }
 
-  /// If the two limits are equal, a window halved at each loss reaches neither: half of the time it
-  /// is too small to fill the path, and its excess at other times is useless.
+  /// If the two limits are equal, a window halved at each loss reaches neither of them.
+  ///
+  /// Half of the time it is too small to fill the path, and at other times its excess is useless.
   @Test(arguments: [250_000, 312_500, 375_000])
   func whereTheBoundsMeetGoodputIsNearAnIdealSenders(rate: Int) {
     let ideal = mean { IdealSender.goodput(rate: rate, seed: $0) }

@@ -3,7 +3,7 @@ import Wire
 
 @testable import SCTP
 
-/// Rules about an association's start and end that well-behaved peers never violate.
+/// Tests rules about an association's start and end that well-behaved peers never violate.
 struct HandshakeRuleTests {
   private func initiation(
     tag: UInt32 = 7, window: UInt32 = 65536, out: UInt16 = 10, into: UInt16 = 10
@@ -96,7 +96,8 @@ struct HandshakeRuleTests {
       let packet = Crafted.packet(tag: 99, chunks)
       let replies = Crafted.answer(&link.sides[1], to: packet, at: link.now)
       #expect(replies.map(\.chunk.type) == expected)
-      // The response has the received packet's tag, which its T bit says (RFC 9260 section 8.5.1).
+      // The response has the received packet's tag, as its T bit indicates (RFC 9260 section
+      // 8.5.1).
       #expect(replies.allSatisfy { $0.tag == 99 && $0.chunk.flags == 1 })
     }
   }

@@ -4,9 +4,9 @@ import Wire
 
 @testable import SCTP
 
-/// Invalid packets: nothing traps, and memory stays small.
+/// Tests that invalid packets do not cause a trap, and that memory stays small.
 struct HostileInputTests {
-  /// Changes a packet and gives it a valid checksum, so that more than the checksum is tested.
+  /// Changes a packet and recomputes its checksum, so that more than the checksum is tested.
   private func mutated(_ packet: [UInt8], _ dice: inout SeededGenerator) -> [UInt8] {
     var bytes = packet
     for _ in 0...dice.below(4) {
@@ -77,7 +77,8 @@ struct HostileInputTests {
       let parameters = SCTPParameters(isClient: round % 2 == 0)
       machine.start(parameters, RecordedPackets.identity, at: .zero, into: &outbox)
       if round % 4 != 0 {
-        // Chromium's answer, with arbitrary features; two of three also get the confirmation.
+        // The answer is Chromium's with arbitrary features; in two of three rounds, the
+        // confirmation follows.
         var answer = Initiation()
         answer.tag = 0xcaa2_79d4
         answer.window = 65536

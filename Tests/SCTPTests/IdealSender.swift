@@ -1,10 +1,11 @@
 import Seeded
 
-/// The throughput that RFC 9260 section 7.2 allows an all-knowing sender: a packet's fate is known
-/// when three later ones are acknowledged, only lost packets are retransmitted, the window grows
-/// with every byte, and there are no timeouts.
+/// Simulates the throughput that RFC 9260 section 7.2 allows an all-knowing sender.
 ///
-/// It shares no code with the association, so it gives the theoretical limit of a path.
+/// Such a sender knows that a packet is lost when three later packets are acknowledged, retransmits
+/// only lost packets, and has no timeouts. Its window grows with every byte.
+///
+/// It shares no code with the association, so its result is an independent limit for a path.
 struct IdealSender {
   /// Bytes per second, each packet's payload, and its size on the bottleneck.
   let rate: Double
@@ -20,7 +21,7 @@ struct IdealSender {
   /// The window in packets, and its slow-start threshold.
   private var window = 4.0
   private var threshold = Double.infinity
-  /// Packets from this one on were sent after the window was last halved.
+  /// The number of the first packet that was sent after the window was last halved.
   private var recovered = 0
   private var next = 0
   private var highest = -1
@@ -78,7 +79,7 @@ struct IdealSender {
     }
     let packet = arrivals.removeFirst()
     now = packet.at
-    // After a gap each packet is acknowledged, otherwise every second one.
+    // After a gap every packet is acknowledged, otherwise every second packet.
     if packet.number != lastArrived + 1 { gapUntil = now + 2 * delay + max(0, free - now) }
     lastArrived = packet.number
     waiting.append(packet.number)
@@ -92,7 +93,7 @@ struct IdealSender {
   private mutating func acknowledge(_ numbers: [Int]) {
     let isUsed = Double(inFlight.count) >= window
     highest = max(highest, numbers.last ?? -1)
-    // The numbers are in order, and nothing is known about those after the highest.
+    // The numbers are in order, and nothing is known about numbers above the highest.
     let reached = inFlight.prefix { $0 <= highest }
     let lost = reached.filter { $0 + 3 <= highest && !numbers.contains($0) }
     let open = reached.filter { $0 + 3 > highest && !numbers.contains($0) }

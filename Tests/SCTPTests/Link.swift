@@ -41,7 +41,8 @@ struct Link {
   var seen = [Seen(), Seen()]
   var now = Instant.zero
   var quality: LinkQuality
-  /// Changes or drops a packet in transit: the sender's side, the bytes, and the sending time.
+  /// Changes or drops a packet in transit, given the sender's side, the bytes, and the sending
+  /// time.
   var tamper: ((Int, [UInt8], Instant) -> [UInt8]?)?
 
   private var dice: SeededGenerator
@@ -152,7 +153,7 @@ struct Link {
     return true
   }
 
-  /// A packet in transit; the one that arrives first is the least.
+  /// A packet in transit; packets are ordered by arrival.
   private struct Packet: Comparable {
     var at: Instant
     var order: Int

@@ -4,7 +4,7 @@ import Wire
 
 @testable import SCTP
 
-/// The association's parts that manage time and numbers, one by one.
+/// Tests each of the association's parts that manage times and numbers.
 struct PartTests {
   private let second = Interval.seconds(1)
 
@@ -147,7 +147,7 @@ struct PartTests {
     let streams =
       Crafted.words(3, 0) + Crafted.words(long: 2) + Crafted.words(4, 0) + Crafted.words(long: 1)
     #expect(interleaved?.body == Crafted.words(long: 52) + streams)
-    // With room for one stream only, the chunk skips no message of the second.
+    // If there is room for one stream only, the chunk skips no message of the second stream.
     #expect(sent.forward(room: 12, interleaves: false)?.end == 50)
   }
 

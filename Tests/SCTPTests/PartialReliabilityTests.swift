@@ -30,7 +30,7 @@ struct PartialReliabilityTests {
       if options.ordered { #expect(got == got.sorted(), "seed \(seed)") }
       #expect(Set(got).count == got.count, "seed \(seed)")
       #expect(!got.isEmpty, "seed \(seed): \(got.count)")
-      // Messages that were not abandoned have arrived, and none is pending.
+      // All messages that were not abandoned have arrived, and no message is pending.
       let lost = Int(link.sides[0].counters(of: lossy)?.messagesAbandoned ?? 0)
       #expect(got.count + lost >= 60, "seed \(seed)")
       #expect(link.sides[0].statistics.unacknowledgedChunks == 0, "seed \(seed)")

@@ -4,8 +4,7 @@ import Wire
 
 @testable import SCTP
 
-/// Received chunks, their acknowledgements, and stream reset requests, tested without an
-/// association.
+/// Tests received chunks, their acknowledgements and stream reset requests without an association.
 struct ReceiverTests {
   private func receiver(first: UInt32 = 1, window: Int = 65536) -> Receiver {
     var peer = Initiation()
@@ -162,7 +161,7 @@ struct ReceiverTests {
     #expect(receiver.streams.heldBytes == 0 && receiver.streams.heldFragments == 0)
   }
 
-  /// Abandoned parts are forgotten up to their number, and later messages are still assembled.
+  /// Parts of abandoned messages are dropped, and later messages are still assembled.
   @Test func forwardTSNDropsPartsOfUnorderedMessages() {
     var receiver = receiver(first: 0)
     for number in [1, 2, 3, 5] as [UInt32] {
@@ -209,7 +208,8 @@ struct ReceiverTests {
     func ask(_ body: [UInt8]) -> [UInt8]? {
       answer(resets.receive(.outgoingResetRequest, body.span.bytes, numbers))
     }
-    // The peer's data has not arrived yet; once it has, the final answer follows by itself.
+    // The peer's data has not arrived yet; once it has, the final answer is sent without a further
+    // request.
     #expect(ask(request(.max, last: 1, 4)) == response(.max, 6))
     #expect(ask(request(.max, last: 1, 4)) == response(.max, 6))
     #expect(ask(request(5, last: 1, 4)) == response(5, 5))
@@ -243,8 +243,8 @@ struct ReceiverTests {
       return resets.receive(
         .reconfigurationResponse, body.span.bytes, ReceivedNumbers(first: 0))
     }
-    // The answer is "in progress", so the request is repeated with the next number, and answers to
-    // the old one no longer count.
+    // The answer is "in progress", so the request is repeated with the next number, and answers
+    // with the old number are ignored.
     guard case .askLater = answer(.max, 6), case .nothing = answer(.max, 1) else {
       Issue.record("the request is over")
       return

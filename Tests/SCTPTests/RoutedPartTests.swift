@@ -3,7 +3,7 @@ import Wire
 
 @testable import SCTP
 
-/// The parts that communicate through their association, one by one.
+/// Tests each of the parts that communicate through their association.
 struct RoutedPartTests {
   private let parameters = SCTPParameters(isClient: true, offersInterleaving: false)
 
@@ -91,7 +91,8 @@ struct RoutedPartTests {
       _ = queues.finishFirst(place, numbered: true, unsent: 84, interleaves: false)
       order.append(place)
     }
-    // One byte on the medium channel costs as much as two on the high one.
+    // One byte on the medium-priority channel counts as much as two bytes on the high-priority
+    // channel.
     #expect(order.filter { $0 == 0 }.count == 6 && order.prefix(3).contains(1))
     #expect(queues.bufferedAmount(of: 1) == 3 * 84 && queues.isConsistent)
     #expect(queues.isEmpty(0) && queues.lastNumber(of: 0) != nil)
@@ -129,7 +130,8 @@ struct RoutedPartTests {
     #expect(isOpen)
     channels.openWaiting(below: 10, &sender, into: &outbox)
     #expect(outputs() == ["channelOpened"] && channels.table.place(ofStream: 6) == 0)
-    // Nothing was sent on the channel, so its stream is reset at once, and the remote one follows.
+    // Nothing was sent on the channel, so its stream is reset at once; the remote stream is reset
+    // afterwards.
     channels.close(0, &sender, into: &outbox)
     #expect(outputs() == ["channelClosing"] && channels.resets.mayAsk)
     #expect(channels.ask(most: 10, &sender, into: &outbox))
@@ -146,7 +148,7 @@ struct RoutedPartTests {
     let isOpen = channels.open(DataChannelInit(id: 65535), .malformed, &sender, into: &outbox)
     #expect(!isOpen && channels.table.count == 0)
     for _ in 0..<2 { _ = channels.open(DataChannelInit(), nil, &sender, into: &outbox) }
-    // Of the streams below three, only one is odd.
+    // Only one stream number below three is odd.
     channels.assignStreams(isEven: false, below: 3, &sender, into: &outbox)
     #expect(channels.table.places.map { channels.table[$0].options.id } == [1])
   }

@@ -3,7 +3,7 @@ import Seeded
 import Testing
 import Wire
 
-/// The text that describes packets.
+/// Tests the text that describes packets.
 struct TextTests {
   /// Returns a short conversation's packets as text.
   private func conversation(interleaving: Bool) -> [String] {

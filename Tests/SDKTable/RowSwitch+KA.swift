@@ -2,7 +2,7 @@
 extension RowSwitch {
   static let connectLive: [RowSwitch] = media + rooms + clients
 
-  /// Signing in, audio and local media.
+  /// Switches for signing in, audio and local media.
   private static let media: [RowSwitch] = [
     .value(
       "KA1", "Package.swift", #".library(name: "Retake", targets: ["Retake"])"#,
@@ -71,7 +71,7 @@ extension RowSwitch {
       by: "MeetingTests/aRoomItsSignalingAndItsConnectionsReplay"),
   ]
 
-  /// The state of rooms.
+  /// Switches for the state of rooms.
   private static let rooms: [RowSwitch] = [
     .without("KA17", "RoomMachine+Calls.swift", "want(.leave, at: now, into: &outbox)"),
     .without("KA18", "RoomModel.swift", "state.participants[id] = made"),
@@ -148,7 +148,7 @@ extension RowSwitch {
       by: "MeetingTests/aRoomItsSignalingAndItsConnectionsReplay"),
   ]
 
-  /// The clients' objects and events.
+  /// Switches for the clients' objects and events.
   private static let clients: [RowSwitch] = [
     .without(
       "KA7.client", "RoomConfig.swift",

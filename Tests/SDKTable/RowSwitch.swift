@@ -1,10 +1,10 @@
 import Wire
 
-/// A change to the stack that disables a row's behaviour: a few words of source, and their
-/// replacement while the switch is set.
+/// A change to the stack that disables a row's behaviour: a few words of source, and what replaces
+/// them while the switch is set.
 ///
 /// `make rows` applies all switches to a copy of the sources and expects each row's test to fail.
-/// The words occur exactly once in the files with that name, in whatever folder.
+/// The words occur exactly once in all files with the switch's file name, in any folder.
 package struct RowSwitch: Hashable, Sendable {
   /// The kind of Swift code that the words are.
   package enum Form: String, Hashable, Sendable {
@@ -18,7 +18,7 @@ package struct RowSwitch: Hashable, Sendable {
 
   /// The row, optionally followed by a dot and one of its parts, as in `GU12.candidates`.
   ///
-  /// Switches with one name are set together, and each name must fail a test by itself.
+  /// Switches with the same name are set together, and setting one name must make a test fail.
   package var name: String
   /// The file's name, without folders.
   package var file: String

@@ -1,5 +1,6 @@
 extension SDKRow {
-  /// The tests of the products that use two SDKs' names, each with the rows that it demonstrates.
+  /// The tests of the products that offer the names of two SDKs, each with the rows that it
+  /// demonstrates.
   package static let productTests: [(test: String, rows: [String])] = [
     (
       "AudioOperationsTests/aReceivedStreamIsFoundByItsConnectionMadeLouderAndMuted",

@@ -4,7 +4,7 @@ import Wire
 ///
 /// The rows are defined only here: `sdk-table` prints them, the catalogue's article must match
 /// them, and a test ensures that each supported row has an existing test and a switch that disables
-/// it. When source words that switches name change, the switches must change too.
+/// it. If words in the sources that a switch names are changed, the switch must be changed too.
 package struct SDKRow: Hashable, Sendable {
   /// How far a capability is supported.
   package enum State: String, Hashable, Sendable, CaseIterable {
@@ -62,7 +62,7 @@ package struct SDKRow: Hashable, Sendable {
 
   package static let all = pixiv + sora + twilio + guide + connectLive
 
-  /// Returns how many rows of a document, or of all, are in each state.
+  /// Returns how many rows of a document are in each state; by default, the rows of all documents.
   package static func counts(of document: String = "") -> [Int] {
     State.allCases.map { state in
       all.count { $0.state == state && $0.id.hasPrefix(document) }

@@ -104,7 +104,7 @@ struct AttributeTests {
   @Test(arguments: [
     ("send q;h;f", String?("q;h;f"), String?.none), ("recv a send b,~c", "b,~c", "a"),
     (" send q", "q", nil),
-    // Drafts of RFC 8853, as Firefox and Janus wrote them.
+    // The syntax of drafts of RFC 8853, as Firefox and Janus wrote it.
     (" send rid=q;h;f", "q;h;f", nil), ("recv rid=hi,lo;mid send rid=~x", "~x", "hi,lo;mid"),
     (" send rid=1;2 recv 3", "1;2", "3"), (" send pt=97;98 recv pt=99", "", ""),
   ])

@@ -4,10 +4,10 @@ import Testing
 @testable import SDP
 
 struct MutationTests {
-  /// Expects text to parse as a description that survives printing, or to fail with an error about
-  /// one of its lines.
+  /// Expects text to parse as a description that stays the same when printed and parsed again, or
+  /// to fail with an error about one of its lines.
   ///
-  /// Only about every eighth description is printed and parsed again, for speed.
+  /// For speed, only about every eighth description is printed and parsed again.
   private func check(_ text: String, lineCount: Int) {
     do {
       let document = try SDPDocument(parsing: text)

@@ -63,7 +63,8 @@ struct RoundTripTests {
       spaced.sections.map(\.iceUsernameFragment) == document.sections.map(\.iceUsernameFragment))
   }
 
-  /// Typed values must print as they were parsed, or answers would garble repeated lines.
+  /// Typed values must print as they were parsed, or answers would garble the lines that they copy
+  /// from an offer.
   @Test(arguments: Samples.names)
   func typedValuesRoundTrip(name: String) throws {
     let document = try SDPDocument(parsing: try Samples.text(name))

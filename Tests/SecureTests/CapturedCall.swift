@@ -103,7 +103,7 @@ extension CapturedCall {
           """)),
     ])
 
-  /// Firefox 153 and itself over DTLS 1.3.
+  /// Two Firefox 153 peers over DTLS 1.3.
   static let firefox = CapturedCall(
     testDescription: "Firefox and Firefox",
     profile: .aeadAES128GCM,

@@ -51,7 +51,8 @@ struct DTLSDataTests {
   }
 
   @Test func dataThatOvertakesTheLastFlightIsKept() throws {
-    // The server's last flight is the fourth datagram; its next datagram arrives first.
+    // The fourth datagram is the server's last flight, and is delayed until after the next
+    // datagram.
     let pair = try DTLSPair(link: { index, bytes in
       [(index == 3 ? .milliseconds(60) : DTLSPair.delay, bytes)]
     })

@@ -52,7 +52,7 @@ struct DTLSIsolationExitTests {
   }
 }
 
-/// Associations do not exhaust resources that a process has few of.
+/// Associations must not exhaust the few thread-specific keys that a process has.
 struct DTLSIsolationTests {
   /// A process has 1,024 thread-specific keys; with two per peer, only about 500 peers would fit.
   @Test func aThousandPeersWorkAtOnceInOneProcess() throws {
@@ -64,7 +64,7 @@ struct DTLSIsolationTests {
     #expect(Set(transports.map(\.fingerprints)).count == transports.count)
   }
 
-  /// Each peer's bytes are its own, whichever peer ran before on the same thread.
+  /// Each peer's random bytes are its own, even if another peer ran before on the same thread.
   @Test func peersOfOneThreadDoNotShareTheirRandomness() throws {
     func transport(_ seed: UInt8) throws -> DTLSTransport {
       try DTLSTransport(

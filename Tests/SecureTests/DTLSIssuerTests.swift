@@ -5,7 +5,7 @@ import Wire
 
 @testable import Secure
 
-/// The certificates that a peer sends after its own.
+/// Tests the certificates that a peer sends after its own.
 struct DTLSIssuerTests {
   private func association(_ seed: UInt8) throws -> DTLSAssociation {
     let association = try DTLSAssociation(

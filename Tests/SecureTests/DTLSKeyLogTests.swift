@@ -2,7 +2,7 @@ import Secure
 import Testing
 import Wire
 
-/// Decryption with an association's logged secrets.
+/// Tests decryption with an association's logged secrets.
 struct DTLSKeyLogTests {
   private func established() throws -> DTLSPair {
     let pair = try DTLSPair()

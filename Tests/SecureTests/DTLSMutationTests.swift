@@ -78,7 +78,8 @@ struct DTLSMutationTests {
       #expect(server.result == nil && server.data.isEmpty)
       #expect([.new, .connecting, .failed].contains(server.transport.state))
       #expect((server.transport.state == .failed) == !server.failures.isEmpty)
-      // A hello is answered with a flight; damage must not turn a server into an amplifier.
+      // A hello is answered with one flight; a damaged hello must not turn the server into an
+      // amplifier.
       #expect(server.sent.count <= 60 * 8)
       if !server.sent.isEmpty { answered += 1 }
     }

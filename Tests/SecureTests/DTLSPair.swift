@@ -34,7 +34,8 @@ final class DTLSPair {
     var profiles = SRTPProtection.preferred
   }
 
-  /// Decides a datagram's fate: the delays of its arriving copies, none if it is lost.
+  /// Returns the copies of a datagram that arrive, each with its delay; none if the datagram is
+  /// lost.
   typealias Link = (_ index: Int, _ bytes: [UInt8]) -> [(delay: Interval, bytes: [UInt8])]
 
   static let delay = Interval.milliseconds(20)

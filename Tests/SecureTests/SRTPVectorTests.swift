@@ -1,7 +1,7 @@
 import Secure
 import Testing
 
-/// Known packets: from libsrtp's published reference values, and from real calls.
+/// Tests known packets from libsrtp's published reference values and from real calls.
 struct SRTPVectorTests {
   struct Vector: Sendable {
     let profile: SRTPProfile

@@ -1,5 +1,5 @@
-/// A random number generator for tests (SplitMix64; Steele, Lea, Flood 2014): the same seed gives
-/// the same numbers on every machine.
+/// A random number generator for tests, which returns the same numbers for the same seed on every
+/// machine (SplitMix64; Steele, Lea, Flood 2014).
 package struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
 

@@ -4,8 +4,8 @@ import Signaling
 import TLS
 import Testing
 
-/// Access control: requests that browsers send for pages of other sites are rejected before they
-/// have any effect.
+/// Tests access control: requests that a browser sends for another site's page are rejected before
+/// they have any effect.
 @Suite(.timeLimit(.minutes(10))) struct AccessTests {
   struct Case: Sendable, CustomTestStringConvertible {
     var request: String

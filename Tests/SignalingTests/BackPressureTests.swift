@@ -3,7 +3,7 @@ import Signaling
 import Synchronization
 import Testing
 
-/// Clients that send requests and do not read.
+/// Tests clients that send requests but do not read the responses.
 @Suite(.timeLimit(.minutes(10))) struct BackPressureTests {
   /// A connection that reads only on request.
   private final class Client: Sendable {
@@ -107,7 +107,8 @@ import Testing
     for client in clients { client.write(Self.request) }
     while count() < clients.count { try await pass(.milliseconds(10), server) }
     let elapsed = await ContinuousClock().measure { await server.shutdown() }
-    // Each client gets two seconds, which would add up to 28 one after another.
+    // Each client may delay the shutdown by two seconds; one after another, this would be 28
+    // seconds.
     #expect(elapsed < .seconds(20))
     withExtendedLifetime(clients) {}
   }

@@ -142,8 +142,9 @@ import Testing
     await server.shutdown()
   }
 
-  /// Each case has one limit of a second, and no other limits, because a busy machine is a slow
-  /// client too.
+  /// Each case has one limit of a second.
+  ///
+  /// There are no other limits, because on a busy machine every client is slow.
   static let slowClients: [(limits: (head: Int64, body: Int64, idle: Int64), String, String)] = [
     ((1, 600, 600), "GET / HT", ""),
     ((600, 600, 1), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200"),
@@ -165,7 +166,7 @@ import Testing
     await server.shutdown()
   }
 
-  /// Sending a byte now and then must not hold a connection.
+  /// A client must not keep a connection open by sending a byte now and then.
   @Test func dropsOfAHeadDoNotHoldAConnection() async throws {
     var limits = HTTPServer.Limits.patient
     limits.headSeconds = 1
@@ -180,7 +181,8 @@ import Testing
     await server.shutdown()
   }
 
-  /// Half-sent requests delay no other client, even if they are more than one client's limit.
+  /// Half-sent requests do not delay other clients, even if there are more of them than one client
+  /// may have.
   @Test(.timeLimit(.minutes(10))) func halfSentRequestsAreClosedFirst() async throws {
     var limits = HTTPServer.Limits.patient
     (limits.connections, limits.clientConnections) = (64, 32)
@@ -195,7 +197,7 @@ import Testing
     }
     let response = try await HTTPClient.patient.get(server.url)
     #expect(response.status == 200)
-    // The oldest ones were closed, the newest ones stay open until they time out.
+    // The oldest connections were closed; the newest stay open until they time out.
     for channel in held.prefix(300 - 32) { try await channel.closeFuture.get() }
     #expect(held.last?.isActive == true)
     for channel in held.suffix(32) { try? await channel.close() }
@@ -281,7 +283,7 @@ struct RawClient {
       do {
         for try await part in inbound { text += String(buffer: part) }
       } catch {
-        // A reset connection has ended too.
+        // If the server resets the connection, the response has ended, too.
       }
       return text
     }
@@ -308,7 +310,7 @@ extension String {
 }
 
 extension HTTPServer.Limits {
-  /// The default limits with long times, because a busy machine is a slow client too.
+  /// The default limits with long times, because on a busy machine every client is slow.
   static var patient: Self {
     var limits = Self()
     (limits.headSeconds, limits.bodySeconds) = (600, 600)

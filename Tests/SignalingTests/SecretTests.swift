@@ -2,7 +2,7 @@ import NIOCore
 import Signaling
 import Testing
 
-/// A server's token: as its page's cookie, and against guesses.
+/// Tests a server's token as a cookie of its page, and its protection against guessing.
 @Suite(.timeLimit(.minutes(10))) struct SecretTests {
   private func server(_ rules: AccessRules = AccessRules()) async throws -> HTTPServer {
     try await HTTPServer.listen(host: "127.0.0.1", port: 0, access: rules) { request in
@@ -50,7 +50,8 @@ import Testing
       return await group.reduce(into: []) { $0.append($1) }
     }
     #expect(begin.duration(to: .now) > .milliseconds(500))
-    // A burst of twenty, and those whose answers wait for up to a second.
+    // A burst of twenty guesses is answered at once, and more guesses after a delay of up to a
+    // second.
     #expect(answers.count { $0.hasPrefix("HTTP/1.1 401") } >= 25)
     #expect(answers.contains { $0.hasPrefix("HTTP/1.1 429") && $0.contains("Retry-After: 5") })
     #expect(answers.allSatisfy { $0.hasPrefix("HTTP/1.1 401") || $0.hasPrefix("HTTP/1.1 429") })

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Signaling
 
-/// One end of a WebSocket in virtual time, frame by frame.
+/// Tests one end of a WebSocket in virtual time, frame by frame.
 struct WebSocketHandlerTests {
   /// Replaces the socket: counts reads, and holds written bytes.
   private final class Socket: ChannelOutboundHandler {
@@ -121,7 +121,7 @@ struct WebSocketHandlerTests {
     try end.receive(.binary, [3])
     end.channel.read()
     #expect(end.socket.reads == 1)
-    // Silence does not count as a dead connection while nothing is read.
+    // A silent connection does not count as dead while nothing is read from it.
     end.wait(100)
     #expect(end.inbox.closure == nil)
     for number in 0..<2 {

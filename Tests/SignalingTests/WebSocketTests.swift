@@ -7,7 +7,7 @@ import Testing
 
 @testable import Signaling
 
-/// WebSockets over sockets, with the server and the client of this package.
+/// Tests WebSockets over real sockets, with the server and the client of this package.
 @Suite(.timeLimit(.minutes(10))) struct WebSocketTests {
   /// Long limits, because other targets' tests may keep all threads busy.
   static var patient: WebSocketLimits {

@@ -39,7 +39,7 @@ struct Caller: Sendable {
     return channel
   }
 
-  /// Sends an offer, within the current call if there is one, and applies the answer.
+  /// Sends an offer and applies the answer; a current call is renegotiated.
   mutating func offer(restartsICE: Bool = false) async throws {
     try await connection.setLocalDescription(
       try await connection.createOffer(iceRestart: restartsICE))

@@ -43,7 +43,7 @@ struct SoakCrowd: AsyncParsableCommand {
     for caller in callers { await caller.hangUp() }
     callers = []
     let idle = try await recorder.waitUntilIdle(within: 60)
-    // A slot is free at once; its resources are released while the call ends.
+    // A call's slot is free at once, but its resources are released only when the call has ended.
     let end = Date().addingTimeInterval(30)
     while recorder.usage.descriptors > before.descriptors + 4 {
       guard Date() < end else {

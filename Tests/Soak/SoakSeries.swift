@@ -2,8 +2,8 @@ import ArgumentParser
 import Foundation
 import Live
 
-/// Successive calls: a recorder's resources may depend on the running calls, not on the number of
-/// past ones.
+/// Makes successive calls: a recorder's resources may depend on the running calls, but not on the
+/// number of past calls.
 struct SoakSeries: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "series", abstract: "Make calls one after another.")

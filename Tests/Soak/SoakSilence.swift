@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Live
 
-/// Requests that were started and never end must not block a call.
+/// Checks that requests that start but never end do not block a call.
 struct SoakSilence: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "silence", abstract: "Hold half-sent requests, and make a call.")

@@ -7,7 +7,7 @@ import Wire
 struct ClockDriftTests {
   /// The disturbances in a simulated call.
   ///
-  /// Most are given as the seconds between occurrences; 0 means never.
+  /// Most of them are the average seconds between two occurrences; 0 means never.
   struct Conditions: Sendable, CustomTestStringConvertible {
     var name = "quiet"
     /// All packets of a period of 0.5 to 3 s arrive late.
@@ -34,7 +34,7 @@ struct ClockDriftTests {
       return Double(state >> 40) / Double(1 << 24)
     }
 
-    /// Returns mostly small and a few large values around a mean: a product of uniform values.
+    /// Returns mostly small and a few large values around a mean, as a product of uniform values.
     mutating func spread(_ mean: Double) -> Double { 2.25 * mean * next() * next() * next() * 3.5 }
 
     mutating func after(_ seconds: Double) -> Double {
@@ -88,7 +88,7 @@ struct ClockDriftTests {
     return drift
   }
 
-  /// No drift, even if the path changes now and then, and a machine is sometimes busy.
+  /// No drift is reported, even if the path sometimes changes and a machine is sometimes busy.
   @Test(
     arguments: [(100, 90), (-120, 90), (250, 45), (-300, 60), (1500, 30), (3000, 20)],
     [
@@ -128,7 +128,7 @@ struct ClockDriftTests {
 
   /// A talkspurt may start later than its timestamps say.
   ///
-  /// After silence this is no sign of a longer path; within speech it is.
+  /// After silence, a late start does not mean that the path became longer; within speech, it does.
   @Test(arguments: [true, false]) func aTalkspurtThatStartsLateIsNoLongerPath(_ isSilent: Bool) {
     var timing = StreamTiming(clockRate: 48_000)
     var (at, media, number) = (Int64(0), Int64(0), Int64(0))

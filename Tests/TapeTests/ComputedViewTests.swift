@@ -71,7 +71,7 @@ struct ComputedViewTests {
     try compare("\(Self.captures)\(name).take")
   }
 
-  /// Video that is sent back as it came, without an encoder.
+  /// Tests video that a peer sends back as it received it, without an encoder.
   @Test func aFrameThatIsPassedOnHasItsPackets() throws {
     let connection = try TakeFile.openForQueries(
       Self.captures + "chromium-retake-offers-h264.take")
@@ -219,7 +219,8 @@ struct ComputedViewTests {
           SELECT 1 FROM rtp WHERE rtp.direction = 'in' AND rtp.peer <> arrival.peer
             AND rtp.ssrc = arrival.ssrc AND rtp.sequence = arrival.sequence)
         """) == 0)
-    // The reported times are as far apart as those measured at the other end, within 1 ms.
+    // The intervals between reported times equal the intervals measured at the other end, within 1
+    // ms.
     #expect(
       try connection.integer(
         """

@@ -7,7 +7,7 @@ import Wire
 
 @testable import Tape
 
-/// The configuration in genesis rows, which omit unset values.
+/// Tests the configuration in genesis rows, which omit unset values.
 struct ConfigurationTextTests {
   private static let today = #"""
     {"answersAsDTLSClient":false,"audioBitrate":32000,"bundlePolicy":"balanced","certificates":[],\#

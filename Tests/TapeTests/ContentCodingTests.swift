@@ -77,7 +77,7 @@ struct ContentCodingTests {
       try connection.integer("SELECT count(*) FROM content WHERE coding = 'jpeg-ls'") == 3)
     let stored = try connection.integer("SELECT sum(length(bytes)) FROM content") ?? 0
     let byteCount = 3 * I420Buffer.byteCount(width: 160, height: 120)
-    // 13.8 MB/s of 640x480 at 30 video frames per second become less than 5.
+    // Video of 640x480 at 30 frames per second is 13.8 MB/s; compressed, it is less than 5 MB/s.
     #expect(Double(stored) < Double(byteCount) * 5 / 13.824, "\(stored) of \(byteCount)")
     let found = try captured(path)
     #expect(found.map(\.timestamp) == (0..<3).map { $0 * 33_000_000 })

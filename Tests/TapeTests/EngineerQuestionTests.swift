@@ -8,8 +8,11 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-/// Questions that an engineer asks knowing only the schema: each query in `QueryExample` must give
-/// the facts known from the call's construction, computed here without the views.
+/// Tests the queries in `QueryExample`, which answer questions of an engineer who knows only the
+/// schema.
+///
+/// Each query must return the facts that are known from how the call was made. The tests compute
+/// these facts without the views.
 struct EngineerQuestionTests {
   private static let captures = FileManager.default.currentDirectoryPath + "/Captures/"
 
@@ -105,7 +108,7 @@ struct EngineerQuestionTests {
     }
     #expect(truth.count > 20)
     #expect(Set(packets) == truth && packets.count == truth.count)
-    // Some packets were requested and retransmitted; that takes a round trip of at least 20 ms.
+    // Some packets were requested and retransmitted, which needs a round trip of at least 20 ms.
     let repaired = found.compactMap { number($0[5]) }
     #expect(repaired.count > 3 && (repaired.min() ?? 0) > 15, "\(repaired)")
     #expect(found.allSatisfy { $0[5] == .null || number($0[4]) ?? 0 > 0 })
@@ -214,7 +217,7 @@ struct EngineerQuestionTests {
   @Test func roundTripsAndTheJitterBuffer() throws {
     let path = Self.captures + "virtual-loss.take"
     let trips = try answer("round-trip time of media", path)
-    // 40 ms in each direction, give or take 10.
+    // The delay is 40 ms in each direction, plus or minus 10 ms.
     #expect(trips.count > 2 && trips.allSatisfy { (50...110).contains(number($0[2]) ?? 0) })
     let waits = try answer("jitter buffer", path)
     #expect(waits.count == 12)
@@ -240,7 +243,7 @@ struct EngineerQuestionTests {
     let call = try Call()
     let ways = try answer("from the encoder to the screen", call.path)
     #expect(ways.count == 4)
-    // 10 ms in transit, plus the receiver's buffers.
+    // The packets are in transit for 10 ms, and then wait in the receiver's buffers.
     #expect(
       ways.allSatisfy { (number($0[4]) ?? 0) > 10 && number($0[4]) ?? 0 <= number($0[5]) ?? 0 })
     let largest = try answer("carried the largest frame", call.path)

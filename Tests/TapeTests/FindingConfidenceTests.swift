@@ -5,7 +5,7 @@ import Testing
 @testable import Queries
 @testable import Tape
 
-/// On whose side a finding puts its cause, and with what confidence.
+/// Tests on whose side a finding sees its cause, and with what confidence.
 struct FindingConfidenceTests {
   private static let captures = FileManager.default.currentDirectoryPath + "/Captures/"
 

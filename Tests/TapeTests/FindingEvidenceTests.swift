@@ -3,7 +3,7 @@ import Testing
 @testable import Queries
 @testable import Tape
 
-/// The evidence that findings need: each take here contains only the rows that its rule reads.
+/// Tests which evidence findings need: each take here contains only the rows that its rule reads.
 struct FindingEvidenceTests {
   /// Returns the start of a statement that selects from `n`, with a range's numbers as `i`.
   private func numbers(_ range: ClosedRange<Int>) -> String {
@@ -72,7 +72,7 @@ struct FindingEvidenceTests {
     #expect(try found("decoded", level: "127") == [])
   }
 
-  /// An observed end: no connection state, and audio whose sender pauses.
+  /// Tests an observed end, which has no connection state, with audio whose sender pauses.
   @Test func pausesOfTheSenderAreNotConcealment() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
@@ -210,8 +210,8 @@ struct FindingEvidenceTests {
 
   /// Makes one end of an observed call, from second 0 to 10.
   ///
-  /// A packet is sent every 20 ms. `coming` is an SQL condition on the number `i` of those that
-  /// arrive; `more` is further SQL.
+  /// Each direction has a packet every 20 ms. `coming` is an SQL condition on the number `i` of an
+  /// incoming packet: whether the packet arrives. `more` is further SQL.
   private func seen(coming: String, more: String) throws -> [Detection] {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0), as: "seen.take")
@@ -271,7 +271,7 @@ struct FindingEvidenceTests {
     // The stream was sent, and no packet arrived.
     let never = try seen(coming: "0", more: reports(packets: "i * 50", highest: arriving))
     #expect(never.map(\.rule) == ["one-way-media"])
-    // Three seconds are missing.
+    // Packets are missing for three seconds.
     let gap = try seen(
       coming: "i < 200 OR i > 350", more: reports(packets: "i * 50", highest: arriving))
     #expect(gap.map(\.rule).sorted() == ["one-way-media", "stream-gap"])
@@ -385,7 +385,7 @@ struct FindingEvidenceTests {
     #expect(try summary("chromium-retake-offers-h264").text().contains(" fps"))
   }
 
-  /// Sequence numbers that restart at a lower value after eight seconds.
+  /// Tests sequence numbers that restart at a lower value after eight seconds.
   @Test func aRestartOfNumbersIsNoBurstThatEndsBeforeItBegins() throws {
     let folder = try TakeFolder()
     let path = try video(folder, frames: "0", packets: "iif(i < 240, 9000 + i, i)")

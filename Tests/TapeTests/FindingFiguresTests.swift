@@ -204,8 +204,8 @@ struct FindingFiguresTests {
     // The sender lowers its rate because of the loss, so the lower rate is not a separate cause.
     let ids = try TakeFindings(path: path).findings.map(\.id)
     #expect(!ids.contains("video-held-down"))
-    // Refused packets are counted at samples, so packets missing after the last sample change
-    // nothing.
+    // Refused packets are counted only up to the last sample of statistics, so packets that are
+    // missing after it change nothing.
     let view = try #require(TakeSchema.views.first { $0.name == "loss" }?.query)
     let both = ["loss", "(\(view))"].map { "SELECT ssrc, refused FROM \($0) WHERE refused > 0" }
     try folder.alter(path, "DELETE FROM stat WHERE row > (SELECT max(row) / 2 FROM stat)")
@@ -239,7 +239,7 @@ struct FindingFiguresTests {
     }
     #expect(try severity(0.2) == .medium)
     #expect(try severity(0.8) == .high)
-    // A detection that does not say how long the picture stood still keeps its severity.
+    // If a detection does not state how long the picture stood still, it keeps its severity.
     #expect(try severity(0) == .high)
   }
 

@@ -5,7 +5,8 @@ import Testing
 @testable import Queries
 @testable import Tape
 
-/// Figures of findings are those of the selected part of a take, or state the time that they cover.
+/// If part of a take is selected, the findings' figures are about that part, or state the time that
+/// they cover.
 struct FindingPartTests {
   private static func selection(_ from: Int64, _ to: Int64) -> TakeSelection {
     var selection = TakeSelection()
@@ -59,7 +60,7 @@ struct FindingPartTests {
     let halves = [sum(try found(0, middle)), sum(try found(middle + 1, to))]
     let whole = sum(all)
     #expect(halves.allSatisfy { $0 > 0 && $0 < whole }, "\(halves) of \(whole)")
-    // A packet that is missing where the halves meet is in neither.
+    // A packet that is missing where the two halves meet is counted in neither half.
     #expect(abs(halves[0] + halves[1] - whole) <= 4, "\(halves) of \(whole)")
   }
 

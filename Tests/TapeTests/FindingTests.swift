@@ -31,7 +31,7 @@ struct FindingTests {
     #expect(found.json(take: "a.take").contains("\"findings\":[],\"looked_at\":\"2 peers"))
     #expect(try rows(call.path, "SELECT * FROM freeze") == [])
 
-    // The views of an uneventful call.
+    // In an uneventful call, the views contain no changes.
     let sizes = try rows(
       call.path, "SELECT peer, direction, from_width, width, height FROM resolution_change")
     #expect(sizes.map { Array($0[2...]) } == Array(repeating: ["", "96", "64"], count: 4))
@@ -136,7 +136,7 @@ struct FindingTests {
     #expect(part.count == 2)
     // 150 blocks of audio; 45 frames of video, some retransmitted.
     #expect(part.allSatisfy { $0 < 160 }, "\(part)")
-    // All loss is within these three seconds, so the whole call has about the same.
+    // All packets are lost within these three seconds, so the whole call has about the same loss.
     let whole = try expected(.min, .max)
     #expect(
       whole.count == 2 && zip(whole, part).allSatisfy { abs($0 - $1) <= 60 }, "\(whole) \(part)")

@@ -29,7 +29,7 @@ struct FindingTreeTests {
     #expect(!found.findings.contains { finding in numbers.contains { finding.text.contains($0) } })
   }
 
-  /// A moment in which the process did not run explains no seconds of concealed audio.
+  /// A moment in which the process did not run is not the cause of seconds of concealed audio.
   @Test(arguments: [true, false]) func aShortStopDoesNotExplainWhatLossCaused(loses: Bool) throws {
     let folder = try TakeFolder()
     let call = try FaultyCall(folder, seed: 5)

@@ -8,8 +8,9 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-/// Faults of middleboxes, servers, signaling and devices, named by the first finding; and nearly
-/// the same calls without the faults, in which no finding names them.
+/// Tests faults of middleboxes, servers, signaling and devices, which the first finding must name.
+///
+/// In similar calls without the faults, no finding may name them.
 struct GeneratedFaultTests {
   private func found(
     _ kind: FaultKind, _ seeds: some Sequence<UInt64>, severity: Int? = 500,
@@ -38,14 +39,14 @@ struct GeneratedFaultTests {
     #expect(found.findings.first?.id == id, "\(found.text())")
   }
 
-  /// A path that drops large packets, for a while or permanently, seen by their sender alone.
+  /// The path drops large packets, for a while or permanently, and only their sender is recorded.
   @Test(arguments: [UInt64(70), 71]) func aSenderAloneNamesASizeLimit(seed: UInt64) throws {
     let found = try found(.largePacketsLost, [seed], sight: .culprit)
     #expect(found.findings.first?.id == "large-packets-lost", "\(found.text())")
   }
 
-  /// A receiver-only take still names a stream that cannot be decoded, and what its sender's
-  /// limits, processor or answer cost.
+  /// Findings in a take of the receiver alone still name a stream that cannot be decoded, and the
+  /// effects of the sender's limits, processor or answer.
   @Test(arguments: [
     (FaultKind.wrongMapping, "video-undecodable"), (.tinyBitrate, "video-held-down"),
     (.maxBitrate, "video-held-down"), (.bandwidthLine, "video-held-down"),
@@ -57,8 +58,9 @@ struct GeneratedFaultTests {
     #expect(found.findings.first?.id == id, "\(found.text())")
   }
 
-  /// Harmless calls, seen by the receiver alone: a sufficient limit, a process that stops too
-  /// briefly to matter, a track that is off for a moment, and an end without a camera.
+  /// Tests harmless calls of which only the receiver is recorded: a sufficient limit, a process
+  /// that stops too briefly to matter, a track that is off for a moment, and an end without a
+  /// camera.
   @Test(arguments: [true, false]) func aReceiverAloneSeesNothingNearlyTheSame(hasCamera: Bool)
     throws
   {
@@ -96,8 +98,8 @@ struct GeneratedFaultTests {
     "microphone-gaps", "encoder-stopped",
   ]
 
-  /// Harmless calls: a NAT that keeps its mapping, loss independent of packet size, a channel that
-  /// opens, a soft voice, and an encoder that its application switches off.
+  /// Tests harmless calls: a NAT that keeps its mapping, loss independent of packet size, a channel
+  /// that opens, a soft voice, and an encoder that its application switches off.
   @Test func similarCallsWithoutFaultsHaveNoFinding() throws {
     let folder = try TakeFolder()
     let chance = Chance(9, "nearly")

@@ -9,7 +9,7 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-/// Calls without faults, of every usual kind: rules report at most low-severity findings.
+/// In the usual calls without faults, rules report at most low-severity findings.
 struct GoodCallTests {
   enum Kind: String, CaseIterable {
     case pausesOfTheSender, sharedScreen, hold, heldByTheOtherSide, recvonly, restart, glare
@@ -34,9 +34,9 @@ struct GoodCallTests {
     }
     switch kind {
     case .microphoneTakenAway: #expect(found.detections.map(\.rule) == ["audio-paused"])
-    // A camera that is off sends nothing, and nothing is missing.
+    // A camera that is off sends nothing, so nothing is missing.
     case .cameraOff: #expect(found.detections.map(\.rule) == ["video-paused"])
-    // A screen that seldom changes: `freezeCount` includes its pauses, which findings do not call
+    // If a screen seldom changes, `freezeCount` includes its pauses, but findings do not call them
     // freezes.
     case .sharedScreen:
       #expect(

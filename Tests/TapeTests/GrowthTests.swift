@@ -4,8 +4,8 @@ import Testing
 @testable import Queries
 @testable import Tape
 
-/// The work of views and rules grows linearly with a call's length: twice the rows need twice the
-/// operations of SQLite's machine.
+/// The work of views and rules grows linearly with a call's length: for twice the rows, SQLite's
+/// virtual machine executes twice the operations.
 struct GrowthTests {
   /// Fills an empty take's tables with a call of the given size.
   private func take(_ folder: TakeFolder, _ count: Int) throws -> String {

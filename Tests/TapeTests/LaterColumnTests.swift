@@ -2,7 +2,8 @@ import Testing
 
 @testable import Tape
 
-/// A column added in a later format, after a column whose bytes are stored in a separate stream.
+/// Tests a column that was added in a later format, after a column whose bytes are stored in a
+/// separate stream.
 struct LaterColumnTests {
   private struct Note: TableRow, Equatable {
     static var table: Table { Table(rawValue: 99) }

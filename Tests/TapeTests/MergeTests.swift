@@ -8,7 +8,8 @@ import Testing
 import Wire
 
 struct MergeTests {
-  /// Records a call with both ends in one take; the caller's packets are lost and delayed as given.
+  /// Records a call with both ends in one take, with the given loss and delay of the caller's
+  /// packets.
   private func record(
     _ folder: TakeFolder, lossPerMille: UInt64 = 0, jitter: Interval = .zero, seconds: Int64 = 3,
     calleeHertz: Int = 440

@@ -4,8 +4,8 @@ import Testing
 @testable import Queries
 @testable import Tape
 
-/// Each rule on signaling, setup and the network: a call where it must fire, and one nearly the
-/// same where it must not.
+/// Tests each rule on signaling, setup and the network with a call in which it must fire, and with
+/// a similar call in which it must not.
 struct NetworkFindingTests {
   /// A scene, the rule that names its fault, and rules that must not fire.
   struct Case: Sendable, CustomTestStringConvertible {
@@ -260,8 +260,10 @@ struct NetworkFindingTests {
     #expect(ids.contains("consent-lost") == stops, "\(ids.sorted())")
   }
 
-  /// Video of a low bit rate loses few packets; the fact that none arrives again, or that they are
-  /// requested repeatedly, shows that retransmissions are lost.
+  /// Video of a low bit rate loses few packets.
+  ///
+  /// If no lost packet is recovered, or lost packets are requested repeatedly, the retransmissions
+  /// are lost too.
   @Test func fewPacketsAreEnoughIfNoRequestHelps() throws {
     let folder = try TakeFolder()
     let path = try NetworkScene.heavyLoss.record(in: folder)
@@ -278,7 +280,7 @@ struct NetworkFindingTests {
         SELECT members ->> '$.rtxSsrc' FROM stat WHERE type = 'inbound-rtp')
       """
     #expect(try !isFound())
-    // One in six arrives.
+    // One retransmission in six arrives.
     try folder.alter(
       path, "DELETE FROM packet_store WHERE (row >> 16) % 6 <> 0 AND \(repairs)")
     #expect(try !isFound())

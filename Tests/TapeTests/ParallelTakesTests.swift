@@ -31,7 +31,7 @@ import Wire
         if index == 10 { throw Enough() }
       }
     }
-    // Two threads, plus the results that may wait.
+    // Only two threads work, and only a few results may wait, so few takes are begun.
     #expect(begun.withLock { $0 } < 100)
   }
 

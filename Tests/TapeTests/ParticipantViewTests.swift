@@ -3,7 +3,7 @@ import Testing
 @testable import Queries
 @testable import Tape
 
-/// Which participant's media a track carries, according to the room views.
+/// Tests which participant's media a track carries, according to the room views.
 struct ParticipantViewTests {
   private func rows(_ path: String, _ sql: String) throws -> [String] {
     var text = ""

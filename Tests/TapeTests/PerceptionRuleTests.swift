@@ -10,8 +10,8 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-/// Rules about what participants hear and see: a call in which each fires, and one nearly the same
-/// in which the effect is intended.
+/// Tests rules about what participants hear and see, with a call in which each rule fires, and with
+/// a similar call in which each effect is intended.
 struct PerceptionRuleTests {
   private static let ids = Set(FindingRule.perceptionRules.map(\.id))
 
@@ -73,7 +73,7 @@ struct PerceptionRuleTests {
     expect(found, "encoder-capped", peer: 1, 19...27)
     #expect(found.detections.contains { $0.rule == "clipped-microphone" && $0.peer == 1 })
     #expect(found.detections.contains { $0.rule == "codec-changed" && $0.direction == .inbound })
-    // What the receiver observes belongs to the same finding.
+    // The receiver's detection is part of the same finding.
     #expect(found.findings.count { $0.id == "camera-black" } == 1, "\(found.text())")
   }
 

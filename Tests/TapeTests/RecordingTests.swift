@@ -10,7 +10,7 @@ import Wire
 struct RecordingTests {
   @Test func aTakeIsAboutAsLargeAsAPacketCapture() throws {
     let folder = try TakeFolder()
-    // The ECN mark takes a byte per packet, and the views some 62 kB per take.
+    // The ECN mark needs a byte per packet, and the views need some 62 kB per take.
     for (payload, share) in [(1_180, 1.05), (1_000, 1.054), (400, 1.115), (80, 1.328)] {
       let steps = SampleSteps.call(packets: 8_000, payload: payload)
       let path = try folder.record(steps, as: "\(payload).take") { $0.keepsMedia = false }
@@ -145,7 +145,7 @@ struct RecordingTests {
   }
 }
 
-/// The file left by a killed process.
+/// Tests the file that a killed process leaves.
 struct RecordingExitTests {
   @Test func aKilledRecorderLeavesATakeThatReadsToItsEnd() async throws {
     let folder = try TakeFolder()

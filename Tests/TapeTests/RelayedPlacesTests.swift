@@ -4,7 +4,7 @@ import Wire
 
 @testable import Tape
 
-/// A relay's packets, which a leg sends and an observer sees, and which a take stores once.
+/// Tests packets that a relay's leg sends and its observer sees, and that a take stores only once.
 struct RelayedPlacesTests {
   private static let seen = (
     SocketAddress(IPAddress(ipv4: 0xc000_0201), port: 10_000),
@@ -127,7 +127,7 @@ struct RelayedPlacesTests {
     let path = try record(folder, [(true, one), (true, two), (false, two), (true, one)])
     try folder.alter(path, sql)
     #expect(try TapeAudit.run(path: path).alteration != nil)
-    // Queries answer what they can.
+    // Queries do not fail because of the altered reference.
     let take = try TakeFile.openForQueries(path)
     for view in ["relayed", "packet", "rtp"] {
       #expect(throws: Never.self) {

@@ -3,8 +3,8 @@ import Testing
 @testable import Queries
 @testable import Tape
 
-/// Connections that were only reported: events show their states to the millisecond, statistics
-/// only to the interval between samples.
+/// Tests connections of which only reports exist: events state times to the millisecond, but
+/// statistics only to the interval between two samples.
 struct ReportedTimeTests {
   private func found(
     samples: [Int], states: [(at: Int, machine: String, from: String, to: String)]
@@ -214,7 +214,7 @@ struct ReportedTimeTests {
     #expect(!closed.contains { $0.rule == "disconnected" })
   }
 
-  /// Older browsers report the ICE states, but of the connection's states only `closed`.
+  /// Older browsers report all ICE states, but only the connection state `closed`.
   @Test func aConnectionReportedOnlyAsClosedHadBeenThere() throws {
     let found = try found(
       samples: [1_000],

@@ -3,12 +3,12 @@ import Testing
 @testable import Queries
 @testable import Tape
 
-/// Rules about pictures and voices, tested on rows alone: a take with rows on which each fires, and
-/// one with nearly the same rows on which it does not.
+/// Tests rules about pictures and voices on rows alone: on rows for which a rule fires, and on
+/// similar rows for which it does not.
 struct RowRuleTests {
   struct Case: Sendable, CustomTestStringConvertible {
     let rule: String
-    /// Statements; `$X` in them stands for the bad value, then for the good one.
+    /// SQL statements, in which `$X` stands for the bad value or for the good value.
     let rows: String
     let bad: String
     let good: String
@@ -61,15 +61,15 @@ struct RowRuleTests {
     Case(
       "picture-coarse", bad: "110", good: "80",
       format(1, "out", "encoded") + frames(300, quantiser: "$X")),
-    // Small frames of about the same size, or of sizes that vary as with movement.
+    // Bad: small frames of about the same size; good: sizes that vary as they do with movement.
     Case(
       "picture-still", bad: "40", good: "700",
       format(1, "in", "decoded") + frames(300, size: "1000 + i * 37 % $X", quantiser: "2")),
-    // Video at 48 kbit/s, coarsely or finely quantised.
+    // Video at 48 kbit/s; bad: coarsely quantised; good: finely quantised.
     Case(
       "video-held-down", bad: "20", good: "4",
       format(1, "in", "decoded") + frames(300, size: "180 + i * 7 % 40", quantiser: "$X")),
-    // Four seconds of digital silence, or one and a half.
+    // Bad: four seconds of digital silence; good: one and a half seconds.
     Case(
       "audio-muted", bad: "40", good: "15",
       """
@@ -79,12 +79,12 @@ struct RowRuleTests {
         SELECT (1000 + i) << 16, 1, i * 100000000, 2, 'in',
           iif(i BETWEEN 100 AND 99 + $X, 0, 4800 * 250000), 4800, 2000, 2000, NULL, 1 FROM n;
       """),
-    // Eight changes of the size, or four.
+    // Bad: the size changes eight times; good: four times.
     Case(
       "resolution-hunts", bad: "240", good: "150",
       format(1, "in", "decoded") + format(2, "in", "decoded", size: 180)
         + frames(300, format: "iif(i < $X, 1 + i / 30 % 2, 1)")),
-    // A third of the frames, or nine tenths of them, in every other second.
+    // In every other second, a share of the frames is missing; bad: two thirds; good: a tenth.
     Case(
       "frame-rate-unsteady", bad: "i % 3 = 0", good: "i % 10 <> 0",
       format(1, "in", "decoded") + frames(720, where: "i / 30 % 2 = 0 OR $X")),
@@ -95,14 +95,14 @@ struct RowRuleTests {
       INSERT INTO rtcp (row, peer, at_ns, direction, type, ssrc, fields)
         SELECT (1000 + i) << 16, 1, i * $X000000000, 'out', 'pli', 7, '{}' FROM n;
       """),
-    // A key frame that is shown 0.8 s after the request, or 0.2 s.
+    // A key frame is shown after it was requested; bad: 0.8 s later; good: 0.2 s later.
     Case(
       "key-frame-late", bad: "1800000000", good: "1200000000",
       """
       INSERT INTO rtcp (row, peer, at_ns, direction, type, ssrc, fields)
         VALUES (655360, 1, 1000000000, 'out', 'pli', 7, '{}');
       """ + format(1, "in", "decoded", key: 1) + frames(1, at: "$X")),
-    // Two interruptions of 0.6 and 0.8 s, or one.
+    // Bad: two interruptions of 0.6 and 0.8 s; good: only the first of them.
     Case(
       "audio-interrupted", bad: "1", good: "0",
       way + format(1, "in", "decoded", kind: "audio")
@@ -129,7 +129,7 @@ struct RowRuleTests {
         INSERT INTO packet_store
           SELECT (1000 + i) << 16, i * 20000000, 1, 7, $X, i, 960, NULL, 9, 0, NULL FROM n;
         """),
-    // A level that stays for 70 s, or one that swings by a fifth.
+    // Bad: the level stays the same for 70 s; good: it swings by a fifth.
     Case(
       "microphone-constant", bad: "0", good: "200",
       """
@@ -139,7 +139,7 @@ struct RowRuleTests {
         SELECT (1000 + i) << 16, 1, i * 100000000, 2, 'out',
           4800 * (1000 + i % 2 * $X) * (1000 + i % 2 * $X), 4800, 2000, 2000, NULL, 1 FROM n;
       """),
-    // The rate falls from thirty frames a second to ten, or to twenty.
+    // The rate falls from thirty frames a second; bad: to ten; good: to twenty.
     Case(
       "camera-slow", bad: "10", good: "20",
       """
@@ -148,7 +148,7 @@ struct RowRuleTests {
         SELECT (20 + i) << 16, 1, i * 1000000000, i, 's', 'media-source', i, json_object(
           'kind', 'video', 'framesPerSecond', iif(i < 10, 30, $X)) FROM n;
       """),
-    // Key frames of ten packets, 40 ms or 10 ms apart.
+    // Key frames of ten packets each; bad: the packets are 40 ms apart; good: 10 ms apart.
     Case(
       "key-frame-too-large", bad: "40000000", good: "10000000",
       way + format(1, "in", "decoded") + format(2, "in", "decoded", key: 1)
@@ -171,7 +171,8 @@ struct RowRuleTests {
             SELECT (1000 + number) << 16, at_ns, 1, 7, 96, number, i * 3000, NULL, 1000, 0, NULL
             FROM placed;
           """),
-    // After a late packet, from the sixth second on, frames are shown 200 ms later, or 40 ms later.
+    // From the sixth second on, after a late packet, frames are shown later; bad: by 200 ms; good:
+    // by 40 ms.
     Case(
       "late-repair-delay", bad: "200", good: "40",
       way + format(1, "in", "decoded")
@@ -221,8 +222,9 @@ struct RowRuleTests {
     #expect(found.map(\.impact.count) == [9])
   }
 
-  /// Media comes from a new address after ten seconds; a quarter of the media sent in the next two
-  /// seconds still goes to the old one.
+  /// After ten seconds, media comes from a new address.
+  ///
+  /// In the next two seconds, a quarter of the media sent still goes to the old address.
   @Test func onlyPacketsToTheOldAddressStillWentThere() throws {
     let found = try found(
       "address-changed",

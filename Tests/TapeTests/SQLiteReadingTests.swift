@@ -3,7 +3,7 @@ import Testing
 
 @testable import Tape
 
-/// The limits on statements written by the user.
+/// Tests the limits on statements that a user writes.
 struct SQLiteReadingTests {
   private func restricted(_ cellBytes: Int32 = 1_000) throws -> SQLiteConnection {
     let path = FileManager.default.temporaryDirectory.path + "/reading-\(UUID().uuidString).db"

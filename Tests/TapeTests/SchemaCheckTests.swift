@@ -130,7 +130,7 @@ struct SchemaCheckTests {
     let other = try folder.record(SampleSteps.call(packets: 50, payload: 20), as: "b.take") {
       $0.label = "another"
     }
-    // A killed recorder leaves the take without its end, and the rest in a log.
+    // A killed recorder leaves a take without its end, and with its last rows in a log.
     let connection = try SQLiteConnection(path: other, mode: .readWrite)
     try connection.execute(
       "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; VACUUM; DELETE FROM ending")

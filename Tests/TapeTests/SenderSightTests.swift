@@ -4,7 +4,7 @@ import Testing
 @testable import Queries
 @testable import Tape
 
-/// Faults on the path from a peer, named in takes of that peer alone.
+/// Tests that takes of the sender alone name faults on the path from the sender.
 struct SenderSightTests {
   private func found(_ kind: FaultKind, _ seeds: Range<UInt64>) throws -> TakeFindings {
     let folder = try TakeFolder()
@@ -17,7 +17,7 @@ struct SenderSightTests {
     return try TakeFindings(path: path)
   }
 
-  /// Similar faults, and the rules that must not confuse them.
+  /// Tests each fault with rules for similar faults, which must not fire.
   @Test(arguments: [
     (FaultKind.mediaDeadOneWay, "sent-not-arriving", ["standing-queue", "rtcp-silence"]),
     (.bottleneck, "standing-queue", ["path-became-longer", "high-jitter", "reordering"]),

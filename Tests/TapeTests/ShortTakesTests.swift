@@ -5,7 +5,7 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-/// Short takes read in succession give the same results as each alone.
+/// Reading short takes in succession yields the same results as reading each take alone.
 struct ShortTakesTests {
   private static let captures = FileManager.default.currentDirectoryPath + "/Captures/"
 

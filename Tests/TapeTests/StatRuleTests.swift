@@ -4,8 +4,8 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-/// Rules on statistics: of two peers with nearly the same samples, they name the one above the
-/// threshold.
+/// Tests rules on statistics: of two peers with similar samples, a rule names only the peer above
+/// the threshold.
 struct StatRuleTests {
   /// A sample's members: increments per second, and constant values; text is quoted.
   private struct Samples {
@@ -19,7 +19,7 @@ struct StatRuleTests {
     var rule: String
     var bad: Samples
     var good: Samples
-    /// Other samples that the rule compares these with, the same for both peers.
+    /// Other samples, the same for both peers, with which the rule compares these samples.
     var beside: Samples?
   }
 

@@ -6,7 +6,7 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-/// Each participant's share of a conversation, in views and in `retake speakers`.
+/// Tests each participant's share of a conversation, in views and in `retake speakers`.
 struct TalkTests {
   /// Speech on one peer's own track, in milliseconds.
   typealias Said = (peer: Int, from: Int, to: Int)
@@ -64,7 +64,8 @@ struct TalkTests {
     #expect(talk.silentNanoseconds == 16_000_000_000 && talk.overlapNanoseconds == 0)
   }
 
-  /// When the two speak, in milliseconds, and how many interruptions that is.
+  /// The times at which the two participants speak, in milliseconds, and the expected number of
+  /// interruptions.
   struct Overlap: Sendable {
     let anna: Range<Int>
     let ben: Int
@@ -82,9 +83,10 @@ struct TalkTests {
     Overlap(anna: 1_000..<5_000, ben: 5_000, benEnds: 8_000, count: 0),
   ]
 
-  /// Tests interruptions, and overlaps that are not interruptions, because the overlap ends too
-  /// soon, the speaker had hardly started, the first speaker continues, or a turn ends a little
-  /// late.
+  /// Tests interruptions, and overlaps that do not count as interruptions.
+  ///
+  /// An overlap does not count if it ends too soon, if the first speaker had hardly started or
+  /// continues, or if a turn only ends a little late.
   @Test(arguments: overlaps)
   func aSpeakerWhoContinuesWhenTheOtherFallsSilentInterrupts(_ each: Overlap) throws {
     let folder = try TakeFolder()
@@ -181,7 +183,7 @@ struct TalkTests {
     #expect(talk.people.map(\.speakingNanoseconds) == [5_000_000_000, 3_000_000_000])
     #expect(talk.silentNanoseconds == 0 && talk.overlapNanoseconds == 1_000_000_000)
     selection.peers = [2]
-    // The second peer hears both.
+    // The second peer hears both participants.
     #expect(try SpeakerTimeline(path: path, selection: selection).talk.people.count == 2)
   }
 }

@@ -4,8 +4,8 @@ import Wire
 
 @testable import Tape
 
-/// Unfinished files: private to their owner, never created through a link, and removed once their
-/// process is gone.
+/// Unfinished files are private to their owner, never created through a link, and removed once
+/// their process is gone.
 struct UnfinishedFileTests {
   private let folder = FileManager.default.temporaryDirectory.path + "/new-" + UUID().uuidString
 

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Tape
 
-/// Values as bytes, for hashing, comparing and storing rows.
+/// Tests how values are converted to bytes for hashing, comparing and storing rows.
 @Suite struct ValueBytesTests {
   static let values: [Value] = [
     .null, .integer(0), .integer(.min), .integer(.max), .real(-1.5), .text(""), .text("é 🎥"),
@@ -24,7 +24,7 @@ import Wire
     #expect(offset == bytes.count)
   }
 
-  /// Every take's digest is computed from these bytes.
+  /// Digests of takes are computed from these bytes, so the bytes must never change.
   @Test func theBytesAreThoseThatTakesAreHashedFrom() {
     let bytes = ValueBytes([.null, .integer(-2), .real(1), .text("ab"), .blob([9])])
     let expected: [UInt8] =
@@ -44,7 +44,7 @@ import Wire
   }
 }
 
-/// Row lists: appending, reading and comparing rows.
+/// Tests appending, reading and comparing the rows of a row list.
 @Suite struct RowListTests {
   private func rows(_ values: [[Value]]) -> RowList {
     var rows = RowList()

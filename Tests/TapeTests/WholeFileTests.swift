@@ -3,7 +3,7 @@ import Testing
 
 @testable import Tape
 
-/// Files that are either complete or absent.
+/// Tests files that must be either complete or absent.
 struct WholeFileTests {
   private let folder = FileManager.default.temporaryDirectory.path + "/whole-" + UUID().uuidString
 

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The README and the articles of the catalogue beside the umbrella module.
+/// Tests the README, and the articles in the documentation catalogue of the umbrella module.
 struct DocumentationTests {
   private static let catalogue = "Sources/Products/Retake/Retake.docc"
 

@@ -12,7 +12,7 @@ struct Finding: Hashable, CustomStringConvertible {
 
 /// An exception to a rule: the number of places in a file, and why they are needed.
 ///
-/// The lists of these may only get shorter. If a file has fewer places than allowed, the rule
+/// The lists of exceptions may only get shorter. If a file has fewer places than allowed, the rule
 /// requires the number to be lowered.
 struct Allowance {
   var path: String

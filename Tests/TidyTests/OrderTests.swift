@@ -1,6 +1,6 @@
 import Testing
 
-/// A dictionary's or set's order differs from process to process; no output may depend on it.
+/// The order of a dictionary or set differs from process to process, so no output may depend on it.
 struct OrderTests {
   @Test func theCoreNeverWalksThroughDictionariesAndSets() throws {
     var findings: [Finding] = []

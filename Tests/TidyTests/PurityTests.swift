@@ -1,7 +1,7 @@
 import Testing
 
 struct PurityTests {
-  /// What the core must not use: all of it differs between two runs, or between two machines.
+  /// Expressions that the core must not use, because their values differ between runs or machines.
   static let impure: [(expression: String, meaning: String)] = [
     (#"\b(?:ContinuousClock|SuspendingClock)\b"#, "a clock"),
     (#"(?<![\w.])(?<!func )(?:time|clock_gettime|gettimeofday|clock)\("#, "a clock"),

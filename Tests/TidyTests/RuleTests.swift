@@ -1,11 +1,12 @@
 import Foundation
 import Testing
 
-/// Every rule of `findings` has a test in which it fires, and one, nearly the same, in which it
-/// does not.
+/// Every rule of `findings` has a test in which it fires, and a similar test in which it does not.
 struct RuleTests {
-  /// Rules outside the tables of cases, each with the test in which it fires and the one in which
-  /// it does not; a test that covers both is listed twice.
+  /// Rules outside the tables of cases, each with a test in which it fires and a test in which it
+  /// does not.
+  ///
+  /// A test that covers both is listed twice.
   private static let tests: [(rule: String, fires: String, silent: String)] = [
     (
       "concealed-audio", "FindingTests/concealedAudioIsReported",
@@ -82,7 +83,7 @@ struct RuleTests {
     received("media-in-bursts"), received("media-never-came"),
   ]
 
-  /// Returns the entry for a rule about what a receiver can tell about its sender.
+  /// Returns the entry for a rule with which a receiver detects a fault of its sender.
   private static func received(_ rule: String) -> (String, String, String) {
     (
       rule, "GeneratedFaultTests/aReceiverAloneNamesIt",

@@ -2,8 +2,8 @@ import Foundation
 import SDKTable
 import Testing
 
-/// The rows about client SDKs are consistent: each exists once and names a test, and supported ones
-/// have a switch that fits the sources.
+/// The rows about client SDKs are consistent: each exists once and names a test, and each supported
+/// row has a switch that fits the sources.
 struct SDKRowTests {
   /// The sources of all tests.
   private static var tests: [String] {

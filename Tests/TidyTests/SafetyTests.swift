@@ -1,7 +1,7 @@
 import Testing
 
 struct SafetyTests {
-  /// Code that would end the program, or hide that it should end.
+  /// Expressions that may end the program.
   static let unsafe: [(expression: String, meaning: String)] = [
     (#"\btry!"#, "ends the program on an error"),
     (#"\bas!"#, "ends the program on another type"),

@@ -15,7 +15,7 @@ struct DueQueueTests {
       let due = now + .milliseconds(Int64(below(200)))
       switch below(4) {
       case 0:
-        // Later or cancelled deadlines need no report.
+        // A deadline that moves later or is cancelled need not be reported to the queue.
         if let known = dues[index], known < due { dues[index] = due } else { dues[index] = nil }
       case 1:
         now += .milliseconds(Int64(below(40)))

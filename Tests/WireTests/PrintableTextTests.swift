@@ -1,7 +1,7 @@
 import Testing
 import Wire
 
-/// How untrusted text is printed.
+/// Tests how untrusted text is printed.
 struct PrintableTextTests {
   /// U+FDD0 and U+FFFF, which a literal cannot contain.
   private static let noncharacters = String(
@@ -62,7 +62,7 @@ struct PrintableTextTests {
   }
 }
 
-/// File names, which may contain any bytes.
+/// Tests file names, which may contain any bytes.
 struct SystemPathTests {
   @Test func anyBytesRoundTrip() {
     let names: [[UInt8]] = [
@@ -88,7 +88,7 @@ struct SystemPathTests {
   }
 }
 
-/// Secrets, which are hidden in printed text.
+/// Tests that secrets are hidden in printed text.
 struct SecretTextTests {
   @Test func secretValuesAreHidden() {
     let table: [(String, String?)] = [

@@ -3,8 +3,8 @@ import Testing
 @testable import Wire
 
 struct StreamCutterTests {
-  /// Messages made of a length, that number of bytes, and padding to an even size; 0xff starts
-  /// none.
+  /// Each message is a length, as many bytes, and padding to an even size; 0xff never starts a
+  /// message.
   private enum Framing: MessageFraming {
     static func first(in bytes: RawSpan) throws(FramingError) -> (message: Range<Int>, next: Int)? {
       guard !bytes.isEmpty else { return nil }

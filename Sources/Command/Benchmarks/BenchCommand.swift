@@ -48,7 +48,7 @@ struct BenchRow: Encodable {
   }
 
   var what: String
-  /// The measured value and the value it is compared with, in `unit`.
+  /// The measured value, and the value that it is compared with, both in `unit`.
   var measured: Double
   var floor: Double
   var unit: String
@@ -75,7 +75,7 @@ struct BenchRow: Encodable {
   }
 }
 
-/// All measurements as JSON, or as a table printed line by line.
+/// Collects measurements, and prints them as a table line by line, or as JSON at the end.
 struct BenchTable: Encodable {
   private let seconds: Int
   private var rows: [BenchRow] = []

@@ -57,7 +57,7 @@ struct BenchRelayCommand: AsyncParsableCommand {
   private static let usualSeconds = 8
   private static let usualManySeconds = 30
   private static let usualRuns = 5
-  /// Goals in milliseconds, and in megabytes for each call.
+  /// Goals for delays, in milliseconds, and for memory, in megabytes per call.
   private static let medianGoal = 1.0
   private static let tailGoal = 3.0
   private static let memoryGoal = 4.0
@@ -120,7 +120,7 @@ private enum RelayLoad {
     /// The delays in milliseconds, in ascending order.
     var delays: [Double]
     var lost: Int
-    /// The number of packets that arrived too fast to get rows in the relay's take.
+    /// The number of packets that arrived too fast to be recorded in the relay's take.
     var unseen: Int
     /// The relay's peak memory in megabytes.
     var megabytes: Double
@@ -238,7 +238,7 @@ private actor RelayEnds {
     self.far = far
   }
 
-  /// Retains the legs that answered, which would otherwise be closed.
+  /// Retains the legs that answered, because a leg closes when it is released.
   private actor FarLegs {
     private(set) var all: [PeerConnection] = []
     func add(_ leg: PeerConnection) { all.append(leg) }
@@ -278,7 +278,7 @@ private actor RelayEnds {
 
 // MARK: - VideoTraffic
 
-/// Packets in the form of VP8, with random payloads.
+/// Generates RTP packets with VP8 headers and random payloads.
 private struct VideoTraffic {
   static let packetLength = 1200
   /// The packet rate of 1 Mbit/s.

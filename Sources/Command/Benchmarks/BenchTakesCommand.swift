@@ -330,10 +330,10 @@ struct BenchFolderCommand: ParsableCommand {
 
   /// The number of distinct calls; further takes are copies of them.
   private static let calls = 8
-  /// Takes longer than this, in seconds, are hard links instead of copies.
+  /// The maximum length in seconds of a take that is copied; longer ones are hard links.
   private static let longestCopied = 5
-  /// Goals in seconds: for queries that read all takes, for answers from their catalogue, and for
-  /// findings.
+  /// Goals in seconds: for a query that reads all takes, for one that reads only their catalogue,
+  /// and for findings.
   private static let (firstGoal, laterGoal, findingsGoal) = (10.0, 1.0, 60.0)
   /// The limit on memory growth for a folder with four times as many takes.
   private static let memoryGoal = 1.25

@@ -44,7 +44,7 @@ struct BenchWireCommand: ParsableCommand {
   /// The number of 1.1 kB rows that SQLite alone can write per second, as measured earlier.
   private static let writeRate = 240_000.0
   private static let wanted = 100_000.0
-  /// Rates to try, in descending order; the first one without a loss is reported.
+  /// Packet rates to try, in descending order; the first rate without a loss is reported.
   private static let rates = [140_000, 120_000, 100_000, 80_000, 60_000, 40_000, 20_000]
 
   func run() throws {
@@ -186,7 +186,7 @@ final class Child {
     return seen
   }
 
-  /// What the child printed on standard error, once it has ended.
+  /// The complete standard error of the child; waits until the child has ended.
   var errors: String { said.wait(for: nil).text }
 
   /// The child's peak memory so far, in MB.

@@ -121,7 +121,7 @@ struct ReplayCommand: ParsableCommand {
     return ([painted(report)] + parts).joined(separator: "\n\n")
   }
 
-  /// Returns the report, with colours if supported; a divergence's first line is marked.
+  /// Returns the report, with its first line coloured by the verdict if colours are supported.
   private func painted(_ report: ReplayReport) -> String {
     let text = report.description
     let first = text.prefix { $0 != "\n" }

@@ -9,7 +9,7 @@ package import Signaling
 import Synchronization
 import Wire
 
-/// One recorded peer connection, with the media it sends and its signaling in the take.
+/// A recorded peer connection that sends media and writes its signaling to the take.
 package final class CallPeer: Sendable {
   package let connection: PeerConnection
   let plan: SendPlan
@@ -44,14 +44,14 @@ package final class CallPeer: Sendable {
     self.plan = plan
     self.transport = transport
     Task { await connection.echoDataChannels() }
-    // With a microphone, playing starts together with sending.
+    // If the microphone is sent too, playback starts when sending does.
     if let devices, devices.plan.plays, !devices.plan.sends.contains(.microphone) {
       let kept = devices.attach(connection, sending: nil, in: session)
       opened.withLock { $0 = kept }
     }
   }
 
-  /// Makes an offer with an audio and a video section, a data channel and all candidates.
+  /// Creates an offer with an audio and a video section, a data channel and all candidates.
   package func offer() async throws -> SessionDescription {
     let channel = try await connection.createDataChannel("retake")
     let messages = plan.messages
@@ -64,8 +64,8 @@ package final class CallPeer: Sendable {
     return try await gatheredDescription()
   }
 
-  /// Answers an offer, whether the first or a later one, and sends something on every track the
-  /// peer can receive.
+  /// Answers an initial or later offer, and sends media on every transceiver that the peer has not
+  /// stopped.
   package func answer(_ offer: SessionDescription) async throws -> SessionDescription {
     record(offer, isInbound: true)
     try await connection.setRemoteDescription(offer)
@@ -79,7 +79,7 @@ package final class CallPeer: Sendable {
     return answer
   }
 
-  /// Offers changes in a running call.
+  /// Offers to change a running call.
   package func offer(changing changes: OfferChanges) async throws -> SessionDescription {
     let transceivers = try await connection.transceivers
     func transceiver(_ mid: String) throws(PeerError) -> UInt32 {
@@ -115,7 +115,8 @@ package final class CallPeer: Sendable {
     try await connection.setLocalDescription()
   }
 
-  /// Prefers the requested codec; if an H.264 file is sent, prefers the codecs that can carry it.
+  /// Prefers the codecs that can carry the H.264 file, or the requested codec if no such file is
+  /// sent.
   func preferCodecs() async throws {
     if let clip = plan.clip {
       try await connection.prefer(clip.codecs) { $0.sends }
@@ -124,11 +125,13 @@ package final class CallPeer: Sendable {
     }
   }
 
-  /// Sends `kind` on a free transceiver or on a new one, as simulcast layers if a local offer is to
-  /// name them.
+  /// Sends media of `kind` on a free transceiver, or on a new one.
   ///
-  /// Never inlined: Swift 6.3.1 crashes when it optimises the loop over kinds if it contains this
-  /// method.
+  /// If `isOffered`, video is sent in the plan's simulcast layers, and a kind that the plan does
+  /// not send is offered as receive-only.
+  ///
+  /// Never inlined: the Swift 6.3.1 compiler crashes if it inlines this method into the loop over
+  /// kinds.
   @inline(never)
   private func send(_ kind: MediaKind, isOffered: Bool = false) async throws {
     guard let source = plan.source(for: kind) else {
@@ -146,7 +149,7 @@ package final class CallPeer: Sendable {
     feed(info)
   }
 
-  /// Handles the peer's answer.
+  /// Applies the peer's answer.
   /// - Throws: `CallRefusal` if the answer leaves no way to send the requested file, `PeerError` if
   ///   it cannot be applied.
   package func accept(_ answer: SessionDescription) async throws {
@@ -174,7 +177,8 @@ package final class CallPeer: Sendable {
     if isNew { failures.warn(warning) }
   }
 
-  /// Waits for gathering to complete, so that plain signaling needs one message each way.
+  /// Returns the local description once gathering is complete, so that signaling needs only one
+  /// message in each direction.
   package func gatheredDescription() async throws -> SessionDescription {
     try await connection.waitForGatheringComplete()
     guard let description = try await connection.localDescription else {
@@ -233,7 +237,7 @@ package final class CallPeer: Sendable {
     }
   }
 
-  /// Returns once the peer has left, by hanging up or by falling silent.
+  /// Returns once the connection has been closed or has failed.
   package func waitUntilGone() async {
     for await states in connection.stateChanges {
       if states.dtls == .closed || states.dtls == .failed { return }
@@ -241,7 +245,7 @@ package final class CallPeer: Sendable {
     }
   }
 
-  /// Returns once the peer has left, or if it does not connect within `limit`.
+  /// Returns once the connection has ended, or if the peer does not connect within `limit`.
   func waitUntilGone(connectingWithin limit: Duration) async {
     guard (try? await connection.waitUntilConnected(timeout: limit)) != nil else { return }
     await waitUntilGone()
@@ -260,7 +264,7 @@ package final class CallPeer: Sendable {
 
 // MARK: - Session
 
-// The peer of a WHIP or WHEP session, as client or server: media flows one way.
+// WHIP and WHEP sessions, as client or server; media flows in one direction only.
 extension CallPeer {
   /// The signaling type recorded for a fragment of candidates.
   package static let candidateType = "candidate"
@@ -287,7 +291,7 @@ extension CallPeer {
     try await preferCodecs()
   }
 
-  /// Offers without waiting for candidates.
+  /// Creates and sets an offer without waiting for candidates.
   package func bareOffer() async throws -> SessionDescription {
     let offer = try await connection.createOffer()
     try await connection.setLocalDescription(offer)
@@ -334,7 +338,7 @@ extension CallPeer {
     return try await gatheredDescription()
   }
 
-  /// Follows a client's ICE restart.
+  /// Restarts ICE at a client's request.
   ///
   /// - Parameter offer: the offer equivalent to the client's fragment.
   /// - Returns: the fragment for the client.
@@ -344,7 +348,7 @@ extension CallPeer {
     return try await gatheredFragment()
   }
 
-  /// Passes candidates to the connection, which refuses those of another ICE session.
+  /// Passes candidates to the connection, which refuses candidates of another ICE session.
   func addCandidates(of fragment: SDPFragment) async throws {
     for candidate in fragment.candidates {
       try await connection.addICECandidate(

@@ -24,14 +24,14 @@ public struct CallServer: Sendable {
   /// Starts listening and recording.
   ///
   /// - Parameters:
-  ///   - out: one take for all calls, which must not exist yet; or a folder for one take per call,
-  ///     which exists or ends in a slash.
+  ///   - out: the path of one take for all calls, which must not exist yet; or a folder for one
+  ///     take per call, which must exist or end in a slash.
   ///   - host: the address to listen on.
   ///   - port: 0 finds a free one.
   ///   - callsMaximum: the maximum number of simultaneous calls.
   ///   - options: the settings shared by all sessions; `out` determines their paths.
-  ///   - notice: receives one sentence for each failure of sent media.
-  /// - Throws: `TapeError` if nothing can be written, `HTTPError` if the port is taken.
+  ///   - notice: receives one sentence for each failure or warning about sent media.
+  /// - Throws: `TapeError` if nothing can be written, `HTTPError` if the port is already in use.
   public init(
     recordingTo out: String, host: String = "127.0.0.1", port: Int = 0, callsMaximum: Int = 100,
     options: Session.Options = Session.Options(),
@@ -80,7 +80,6 @@ public struct CallServer: Sendable {
 
 /// Where recorded calls are written, and how their sessions and peers are configured.
 package struct CallRecordingOptions: Sendable {
-  /// The folder for the takes.
   let folder: String
   /// Whether each call has its own take.
   let isFolder: Bool
@@ -88,7 +87,7 @@ package struct CallRecordingOptions: Sendable {
   let videoCodec: VideoCodecChoice?
   /// Returns the options of the session that writes `take`.
   let session: @Sendable (_ take: String) -> Session.Options
-  /// Returns a new take's path; its name begins with the prefix unless one file was requested.
+  /// Returns a new take's path; its name begins with the prefix unless the user named the file.
   let takePath: @Sendable (_ prefix: String) throws(TapeError) -> String
 
   /// - Parameter out: one take for all calls, or a folder for one take per call; nil means one take

@@ -10,7 +10,7 @@ struct SessionExchange {
   var kind: SessionProtocol
   /// The client's offer as it would read after the last ICE restart.
   var offer: SDPDocument
-  /// Identifies the current ICE session by the local username fragment, which every restart
+  /// The current ICE session's entity tag: the local username fragment, which every restart
   /// changes.
   var entityTag: String
   var isRestarting = false
@@ -118,7 +118,7 @@ extension CallService: SessionHandling {
 }
 
 extension SDPDocument {
-  /// Parses a client's offer; refuses one that does not fit the endpoint.
+  /// Parses a client's offer, and refuses it if it does not fit the endpoint.
   fileprivate init(offered text: String, to kind: SessionProtocol) throws(CallRefusal) {
     do throws(SDPError) {
       try self.init(parsing: text)

@@ -45,7 +45,7 @@ package actor CallService: CallHandling {
   /// - Parameters:
   ///   - callsMaximum: the maximum number of simultaneous calls.
   ///   - connectionLimit: how long a peer has to connect.
-  ///   - failures: receives the failures of sent media.
+  ///   - failures: receives failures to send media.
   package init(
     options: CallRecordingOptions, plan: SendPlan, callsMaximum: Int, connectionLimit: Duration,
     failures: SendFailures
@@ -62,10 +62,11 @@ package actor CallService: CallHandling {
 
   /// Creates the shared take, or the threads for separate takes, and allows calls.
   ///
-  /// Call this once the server listens, so that a port already in use leaves no take behind.
+  /// Call this once the server is listening, so that no take is created if the port is already in
+  /// use.
   package func open() throws(TapeError) { try takes.open() }
 
-  /// Returns the session that records rooms: the shared one, or one just for rooms.
+  /// Returns the session that records rooms: the shared session, or a session just for rooms.
   package func roomSession() throws(TapeError) -> (session: Session, path: String) {
     try takes.roomTake()
   }
@@ -132,8 +133,8 @@ package actor CallService: CallHandling {
     do {
       try await call.peer.accept(SessionDescription(type: .answer, sdp: sdp))
     } catch {
-      // If a peer's first answer rules out the file, the call ends, as it would after such an
-      // offer; a running call continues.
+      // If a peer's first answer rules out sending the file, the call ends. A running call
+      // continues.
       if error is CallRefusal, !call.peer.hasAgreed { await end(id, isRefused: true) }
       throw CallRefusal(error)
     }
@@ -185,13 +186,13 @@ package actor CallService: CallHandling {
     guard let path = calls[id]?.path ?? endedTakes.path(of: id) else {
       throw CallRefusal(.unknownCall, "there is no take of call \(id.prefix(100))")
     }
-    // Drawing a long take's page keeps a processor busy for seconds, and calls need it.
+    // Creating a long take's page keeps a processor core busy for seconds, and the calls need it.
     guard !isDrawing else {
       throw CallRefusal(.busy, "another page is being drawn; try again in a moment")
     }
     isDrawing = true
     defer { isDrawing = false }
-    // A take with one call is complete only after `conclude(_:)`.
+    // A call's own take is complete only after `conclude(_:)`.
     if takes.shared == nil { for farewell in farewells.values { await farewell.value } }
     do {
       return try await Task.detached(priority: .utility) { try TakePage(path: path).html }.value
@@ -214,8 +215,8 @@ package actor CallService: CallHandling {
 
   /// Creates a new call's peer.
   ///
-  /// Without an `id` it gets a random one that cannot be guessed, because the identifier alone
-  /// allows reading and ending the call.
+  /// If `id` is nil, the call gets a random identifier that cannot be guessed, because anybody who
+  /// knows the identifier may read and end the call.
   func makeCall(role: String, transport: String = "http", id: String? = nil)
     throws(CallRefusal) -> Call
   {
@@ -339,7 +340,7 @@ struct CallTakes {
     sharedPath = options.isFolder ? "" : try options.takePath("serve")
   }
 
-  /// The shared take; nil if each call has its own, and before recording has begun.
+  /// The shared take; nil before recording begins, or if each call has its own take.
   var shared: (session: Session, path: String)? { session.map { ($0, sharedPath) } }
 
   /// The name of the shared take's file or of the takes' folder, for lists of calls.

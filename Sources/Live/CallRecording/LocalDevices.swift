@@ -4,9 +4,9 @@ import Media
 import Synchronization
 import Wire
 
-/// The machine's devices that a recording sends and plays, opened when first needed.
+/// The machine's devices that a recording captures from and plays on, opened when first needed.
 ///
-/// Calls share the camera; each take has, and records, its own audio session.
+/// All calls share the camera. Each take has its own audio session, which is recorded in it.
 package final class LocalDevices: Sendable {
   private struct Opened {
     weak var session: Session?
@@ -63,15 +63,17 @@ package final class LocalDevices: Sendable {
     }
   }
 
-  /// What a recording lacks without the audio devices.
+  /// What does not work without the audio devices, as the start of a warning.
   private var loss: String {
     let played = "received audio is not played"
     guard plan.sends.contains(.microphone) else { return played }
     return "the microphone is not sent" + (plan.plays ? ", and \(played)" : "")
   }
 
-  /// Sends the microphone on a transceiver and plays received audio, as requested, for as long as
-  /// the result is kept; a refusal is printed as a warning, and the result is empty.
+  /// Sends the microphone on a transceiver and plays received audio, as requested, until the result
+  /// is released.
+  ///
+  /// If the devices cannot be used, prints a warning and returns an empty array.
   package func attach(
     _ connection: PeerConnection, sending transceiver: UInt32?, in session: Session
   )
@@ -87,7 +89,7 @@ package final class LocalDevices: Sendable {
     }
   }
 
-  /// Passes microphone audio to a source for as long as the result is kept.
+  /// Passes microphone audio to a source until the result is released.
   package func open(_ source: AudioSource, in session: Session) -> [any Sendable] {
     guard let audio = audio(in: session) else { return [] }
     do {
@@ -152,24 +154,25 @@ final class MicrophoneMeter: Sendable {
     var frames = 0
     /// The level of the last complete window in -dBov; 0 is the loudest.
     var level = AudioMeter.silence
-    /// The number of successive windows that were louder than speech can be.
+    /// The number of consecutive loud windows so far.
     var loud = 0
     var hasHowled = false
   }
 
   /// The length of a measurement window in frames: 100 ms.
   private static let window = AudioBlock.sampleRate / 10
-  /// A level that speech, at -26 dBov on average, exceeds for a syllable at most (ITU-T P.56).
+  /// The level in -dBov from which a window is loud. Speech averages -26 dBov and reaches this
+  /// level for a syllable at most (ITU-T P.56).
   private static let loudest: UInt8 = 9
-  /// The number of consecutive loud windows, two seconds, after which a sound is not speech.
+  /// The number of consecutive loud windows (two seconds) after which a sound counts as howling.
   private static let windowsMaximum = 20
-  /// The width of the level bar in characters, for 60 dB; an empty bar means -56 dBov or less.
+  /// The level bar's width in characters of 5 dB each; the bar is empty at -56 dBov or less.
   private static let width = 12
 
   private let canHowl: Bool
   private let state = Mutex(State())
 
-  /// - Parameter canHowl: whether a loudspeaker plays as well.
+  /// - Parameter canHowl: whether a loudspeaker is playing too, so that there can be howling.
   init(canHowl: Bool) { self.canHowl = canHowl }
 
   /// Measures a block.

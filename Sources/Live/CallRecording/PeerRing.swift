@@ -9,8 +9,8 @@ package import Wire
 
 /// Retains the packets of a session's peers in a ring instead of recording a take.
 ///
-/// From each step it keeps what an observer needs: datagrams, DTLS secrets and descriptions. When a
-/// peer fails, the last seconds are written.
+/// It keeps each step's datagrams, DTLS secrets and session descriptions. When a peer fails, the
+/// last seconds are written to a take.
 package final class PeerRing: PeerSink {
   private struct State {
     /// The session's zero instant as Unix time, in nanoseconds.

@@ -85,7 +85,7 @@ public struct RecordingReport: Encodable, Sendable {
   /// Descriptions of sent and received media, one per take.
   private var media: [String] = []
 
-  /// The number of takes that stay listed: once there are twice as many, the earlier half is
+  /// The number of takes to keep in the list: once it holds twice as many, the older half is
   /// dropped.
   package static let takesMaximum = 1_000
 
@@ -152,7 +152,6 @@ package final class SendFailures: Sendable {
   /// - Parameter say: receives each sentence as it happens.
   package init(_ say: @escaping @Sendable (String) -> Void) { self.say = say }
 
-  /// All failures so far.
   package var all: [MediaFileError] { errors.withLock { $0 } }
 
   /// Reports that a file is no longer sent.

@@ -4,8 +4,8 @@ package import Peer
 import SCTP
 package import Wire
 
-/// The media that a recording's peers send: files and devices, or an echo or test pattern for media
-/// that has neither.
+/// The media that a recording's peers send: files and devices, or an echo or test pattern for a
+/// kind of media that has neither.
 package struct SendPlan: Sendable {
   /// The source for media without a file or device.
   package enum Filling: Hashable, Sendable {
@@ -33,7 +33,7 @@ package struct SendPlan: Sendable {
   package let framesPerSecond: Double?
   /// The H.264 file, if any.
   package let clip: H264Clip?
-  /// The messages on the peer's own data channel; nil for an echo.
+  /// The messages that the peer sends on its own data channel; nil to echo received messages.
   package let messages: Conversation?
   /// The simulcast layers of local offers, the largest first; empty for one stream.
   package let layers: [RTPEncoding]
@@ -140,7 +140,6 @@ package struct DevicePlan: Sendable {
     self.display = display
   }
 
-  /// A plan without devices.
   package static let none = DevicePlan()
 
   /// A new capturer for the camera or the screen; nil if neither is sent.
@@ -167,8 +166,8 @@ extension Set<SendDevice> {
 
 // MARK: - MessageSizes
 
-/// The sizes of the messages that a recorded peer sends over its data channel, from `--say
-/// 0,1200,65536`.
+/// The sizes of the messages that a recorded peer sends over its data channel, parsed from an
+/// option such as `--say 0,1200,65536`.
 package struct MessageSizes: Hashable, Sendable, CustomStringConvertible {
   /// The sizes in bytes, in sending order.
   package var bytes: [Int]
@@ -194,7 +193,8 @@ package struct MessageSizes: Hashable, Sendable, CustomStringConvertible {
 /// The messages that a recorded peer sends over the data channels it opens.
 package struct Conversation: Sendable {
   package var sizes: MessageSizes
-  /// The number of further channels: each is opened for one message and closed after its answer.
+  /// The number of further channels. Each one is opened, carries a message and its reply, and is
+  /// closed.
   package var channels = 0
 
   package init(sizes: MessageSizes, channels: Int = 0) {
@@ -202,8 +202,8 @@ package struct Conversation: Sendable {
     self.channels = channels
   }
 
-  /// Sends a text message and one block of each size once the channel is open, then messages over
-  /// further channels.
+  /// Waits for the channel to open, sends a text and a binary message of each size, and then sends
+  /// one message over each further channel.
   ///
   /// Messages received on the first channel are ignored.
   package func hold(over connection: PeerConnection, on channel: DataChannel) async throws {

@@ -8,7 +8,6 @@ package import Wire
 
 /// The preferred video codec, from `--video-codec vp8|vp9|h264|...`.
 package struct VideoCodecChoice: Hashable, Sendable, CustomStringConvertible {
-  /// The encoding name.
   package let name: CodecName
 
   /// Parses a video codec's name.
@@ -40,7 +39,7 @@ package struct VideoCodecChoice: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension VideoCodecChoice? {
-  /// Lists the codecs that can be negotiated for a kind, for a sentence: `VP8, VP9 or H264`.
+  /// Returns the names of the codecs that can be negotiated for a kind, such as `VP8, VP9 or H264`.
   package func names(of kind: MediaKind) -> String {
     let names = Codec.all.filter {
       $0.kind == kind && $0.name.carriesMedia && ($0.isOffered || $0.name == self?.name)
@@ -134,9 +133,9 @@ package struct H264Clip: Sendable {
     }
   }
 
-  /// Returns why an exchange keeps the file from being sent; nil if it can be sent.
+  /// Returns why the file cannot be sent after an exchange; nil if it can be sent.
   ///
-  /// This ends the call: a decoder for another profile lacks tools that the video frames use and
+  /// This ends the call: a decoder for another profile lacks coding tools that the file uses and
   /// would display nothing, and RFC 6184 section 8.2.2 does not allow different profiles.
   func complaint(about exchange: Exchange) -> String? {
     guard exchange.refusesVideo else { return nil }

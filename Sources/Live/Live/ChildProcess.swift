@@ -93,7 +93,7 @@ package final class ChildProcess: Sendable {
 
   private func awaitEnding() -> Ending {
     var information = siginfo_t()
-    // The identifier stays valid until the process is reaped, which must not happen during a kill.
+    // Wait without reaping: the identifier must stay valid while `end` may send a signal.
     while waitid(P_PID, id_t(identifier), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
     return ending.withLock { ending in
       var status: Int32 = 0
@@ -124,7 +124,7 @@ package struct ChildPipe {
     (reading, writing) = (FileDescriptor(ends[0]), FileDescriptor(ends[1]))
   }
 
-  /// Closes the child's end in this process, so that reading ends with the child.
+  /// Closes the child's end in this process, so that reading ends when the child ends.
   package func closeWriting() { writing.close() }
 
   /// Closes the child's reading end in this process.
@@ -156,8 +156,8 @@ package struct ChildPipe {
 public enum ProcessMemory {
   /// Returns free memory to the system.
   ///
-  /// The C library keeps freed memory, scattered over the threads' arenas; a recorder that once had
-  /// many calls would look as if it still had them.
+  /// The C library keeps freed memory in the threads' arenas, so a recorder that once had many
+  /// calls would still use as much memory as it did then.
   public static func trim() { cprocess_memory_trim() }
 }
 
@@ -165,8 +165,7 @@ public enum ProcessMemory {
 public enum DescriptorLimit {
   /// Raises the limit to the maximum that the system permits, and returns it.
   ///
-  /// The default is 1,024 for the sake of programs that use bit sets of descriptors (`select`);
-  /// nothing here does.
+  /// The default is 1,024 because `select` cannot handle more; nothing here uses `select`.
   @discardableResult
   public static func raise() -> Int {
     var limit = rlimit()

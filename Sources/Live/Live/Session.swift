@@ -42,17 +42,17 @@ public struct TakeSummary: Hashable, Sendable {
   }
 }
 
-/// Peers that share a clock and, if recorded, a take.
+/// A group of peers that share a clock and, if recorded, a take.
 public final class Session: Sendable {
   /// How a session records, and which resources its peers may use.
   public struct Options: Sendable {
     /// The take to create; nil records nothing.
     public var takePath: String?
-    /// Free text in the take.
+    /// A free-text label in the take.
     public var label = ""
     /// The take's tags by key, such as the site or the build.
     public var tags: [String: String] = [:]
-    /// Whether the take keeps encoded frames in the clear.
+    /// Whether the take keeps encoded frames, unencrypted.
     public var keepsMedia = true
     /// The local addresses on which ICE gathers.
     public var bind = BindPolicy.automatic
@@ -228,7 +228,7 @@ public final class Session: Sendable {
     return (legs[0], legs[1])
   }
 
-  /// Creates one leg of a relay; this process takes the place of the other leg.
+  /// Creates one leg of a relay; the caller itself acts as the other leg.
   /// - Parameters:
   ///   - onState: called on the loop's thread with the states after each change.
   ///   - forward: called on the loop's thread with every received packet, decrypted.

@@ -10,8 +10,8 @@ import Wire
 /// Records the calls that web pages report; `retake record page` runs it.
 ///
 /// A page includes the script from `/page.js`, or from `/page.mjs` as a module. The script sends
-/// its reports to `/socket`, and rtcstats-js sends its own to any other path. Each session has its
-/// own take.
+/// its reports to `/socket`, and rtcstats-js sends its reports to any other path. Each session has
+/// its own take.
 package actor PageService {
   /// A page recorder's limits and defaults.
   package struct Settings: Sendable {
@@ -31,7 +31,8 @@ package actor PageService {
     package var hasMedia = false
     /// The interval between readings of statistics, in milliseconds.
     package var intervalMilliseconds = 1000
-    /// Retains the last seconds of each session instead of recording takes; nil to record takes.
+    /// How to retain the last seconds of each session instead of recording takes; nil to record
+    /// takes.
     package var ring: RingPlan?
 
     package init() {}
@@ -42,7 +43,7 @@ package actor PageService {
 
   /// Returns a new take's path.
   ///
-  /// Its name begins with the prefix unless one file was requested.
+  /// The file's name begins with the prefix unless the user named the file.
   package typealias TakePath = @Sendable (_ prefix: String) throws(Failure) -> String
 
   /// Yields whenever a session has ended.
@@ -62,12 +63,12 @@ package actor PageService {
 
   private struct Entry {
     let session: PageSession
-    /// The number of current connections, and a counter that every change to it increments.
+    /// The number of current connections, and how often that number has changed.
     var connections = 0
     var changes = 0
   }
 
-  /// The maximum number of takes whose summaries are kept for the end.
+  /// The maximum number of takes whose summaries are kept for the final report.
   private static let summariesMaximum = 10_000
 
   /// - Parameters:
@@ -185,7 +186,7 @@ package actor PageService {
     return session
   }
 
-  /// Returns what a request says about the client that sent it, without the token.
+  /// Returns the request's information about the client, without the token.
   private static func head(of request: HTTPRequest) -> JSONValue {
     .members(
       ("userAgent", request.header("User-Agent").map { .text($0) }),
@@ -273,7 +274,8 @@ package actor PageService {
     var response = HTTPResponse(type: "text/javascript; charset=utf-8", body: Array(text.utf8))
     response.headers += [
       ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"),
-      // Allow pages that isolate themselves (COEP) to load it too: only the token restricts access.
+      // Let cross-origin isolated pages (COEP) load the script too: only the token restricts
+      // access.
       ("Cross-Origin-Resource-Policy", "cross-origin"),
     ]
     return response
@@ -284,7 +286,6 @@ package actor PageService {
 
 /// The script that records a page, for the page to include or for the extension to inject.
 package struct RecorderScript: Sendable {
-  /// A script's settings.
   package struct Configuration: Hashable, Sendable {
     /// The WebSocket's address, with the token in its query.
     package var address: String
@@ -298,7 +299,7 @@ package struct RecorderScript: Sendable {
     package init(address: String) { self.address = address }
 
     var line: String {
-      // No value may end the script element, wherever the script is embedded.
+      // Escape `<`, so that no value can end the script element in which the script is embedded.
       let json = JSONText.object([
         ("address", .text(address)), ("media", .flag(hasMedia)),
         ("interval", .integer(intervalMilliseconds)), ("relay", .flag(isRelayed)),
@@ -323,7 +324,7 @@ package struct RecorderScript: Sendable {
     return found
   }()
 
-  /// Returns the script for `<script src>` and consoles; as a module it exports `recorder`.
+  /// Returns the script for `<script src>` or a console, or as a module that exports `recorder`.
   package static func text(_ configuration: Configuration, isModule: Bool = false) -> String {
     "(() => {\n\"use strict\";\n" + configuration.line + joined.text + "})();\n"
       + (isModule ? "export const recorder = globalThis.retakeRecorder;\n" : "")

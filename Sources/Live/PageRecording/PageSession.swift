@@ -11,7 +11,7 @@ final class PageBudget: Sendable {
 
   init(_ bytes: Int) { left = Mutex(bytes) }
 
-  /// Uses up some bytes; returns false, and uses none, if fewer remain.
+  /// Uses up some bytes; returns false and changes nothing if fewer bytes remain.
   func use(_ bytes: Int) -> Bool {
     left.withLock { left in
       guard bytes <= left else { return false }
@@ -21,7 +21,8 @@ final class PageBudget: Sendable {
   }
 }
 
-/// One session: everything a browser tab reports, over reloads and lost connections, in one take.
+/// A session: everything that a browser tab reports, across reloads and lost connections, in one
+/// take.
 actor PageSession {
   /// The result of handling a message.
   enum Outcome {
@@ -36,7 +37,8 @@ actor PageSession {
   enum Dialect: Sendable {
     /// Spoken by Retake's own script.
     case script
-    /// Spoken by rtcstats-js, whose lines are not numbered: each connection is a session.
+    /// Spoken by rtcstats-js, whose lines are not numbered, so each connection is a session of its
+    /// own.
     case rtcstats
   }
 
@@ -50,7 +52,8 @@ actor PageSession {
   /// Retains the last seconds, if no whole take is recorded.
   private var ring: FlightRecorder?
   private var lines = ReportedLines(.rtcstats)
-  /// The last message number received from each load of the page, and the loads in order.
+  /// The last message number received from each load of the page, and the loads in order of
+  /// arrival.
   private var received: [String: UInt64] = [:]
   private var loads: [String] = []
   private var firstMilliseconds: Double?
@@ -58,7 +61,7 @@ actor PageSession {
   private var strangeLines: UInt64 = 0
   private var ending: String?
 
-  /// The maximum number of page loads in a session; no call reloads its page that often.
+  /// The maximum number of page loads in a session; nobody reloads a page that often during a call.
   private static let loadsMaximum = 1_000
   /// How far a page's clock may run ahead of the recorder's.
   private static let leadMilliseconds = 60_000.0
@@ -86,7 +89,6 @@ actor PageSession {
     .object(loads.map { ($0, .integer(received[$0] ?? 0)) })
   }
 
-  /// Records a message.
   func receive(_ message: SignalingFrame) -> Outcome {
     if let ending { return .stop(ending) }
     let size =
@@ -123,8 +125,8 @@ actor PageSession {
     }
   }
 
-  /// Completes the take and returns its summary, or those of a ring's takes; nil if nothing was
-  /// reported.
+  /// Completes the take and returns its summary, or the summaries of a ring's takes; nil if nothing
+  /// was reported.
   func finish() async throws(TapeError) -> [ReportedImport.Summary]? {
     if ending == nil { ending = "the recording has ended" }
     if let ring {
@@ -154,7 +156,8 @@ actor PageSession {
 
   // MARK: Reports from the script
 
-  /// - Parameter repliesAlways: whether every message is answered; otherwise only one in four.
+  /// - Parameter repliesAlways: whether every message is answered; otherwise every fourth message
+  ///   is.
   private func receive(_ unit: ScriptUnit, repliesAlways: Bool) throws(TapeError) -> Outcome {
     if received[unit.load] == nil {
       guard loads.count < Self.loadsMaximum else {
@@ -215,10 +218,10 @@ actor PageSession {
     recorder?.add(event, at: milliseconds)
   }
 
-  /// Clamps a time that the page states: to at least the first stated time, and to at most
-  /// `leadMilliseconds` ahead of the session's own time.
+  /// Clamps a time reported by the page between the first reported time and `leadMilliseconds`
+  /// after the session's own time.
   ///
-  /// The session's time starts with the first stated time and follows the recorder's clock.
+  /// The session's time starts at the first reported time and advances with the recorder's clock.
   private func bounded(_ milliseconds: Double) -> Double {
     let first = firstMilliseconds ?? milliseconds
     firstMilliseconds = first

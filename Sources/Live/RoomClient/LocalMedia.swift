@@ -6,14 +6,14 @@ package import MediaFiles
 import Room
 import Synchronization
 
-/// Local media: captured, and sent once a room publishes it.
+/// A client's own video and audio, which it captures and publishes in a room.
 public final class LocalMedia: Sendable {
   private struct State {
     var session: VideoCaptureSession?
     var position: CameraPosition
     var isMirror: Bool
     var isStarted = false
-    /// Delivers the sound of the file that supplies the media.
+    /// The object that delivers the file's sound, if the media comes from a file.
     var fileSound: (any Sendable)?
     var failure: RoomError?
   }
@@ -36,9 +36,9 @@ public final class LocalMedia: Sendable {
   ///   - orientation: the device's orientation, if the options refer to it.
   ///   - permissions: checked before a camera starts; nil if there are none.
   ///   - cameras: creates a camera's capturer; nil for the system's cameras.
-  ///   - audio: the audio source; nil for the sound of the file if the media comes from one, or
-  ///     else the microphone of the room's audio session, or whatever the application delivers to
-  ///     `audio.source`.
+  ///   - audio: the audio source; nil for the file's sound if the media comes from a file, or else
+  ///     for the microphone of the room's audio session. Without an audio session, the application
+  ///     delivers audio to `audio.source`.
   ///   - program: the ffmpeg that reads cameras and files.
   /// - Throws: `RoomError` 1201 if the capturer that the options describe cannot be created.
   public init(
@@ -100,12 +100,13 @@ public final class LocalMedia: Sendable {
     }
   }
 
-  /// The video's capturer; nil if the source needs none.
+  /// The video's capturer; nil if the source needs no capturer.
   public var capturer: (any VideoCapturer)? { state.withLock { $0.session?.capturer } }
 
   /// The camera's position.
   ///
-  /// Setting it switches as `switchCamera` does, without waiting; if it fails, `failure` says why.
+  /// Setting it switches cameras as `switchCamera` does, but does not wait; if switching fails,
+  /// `failure` says why.
   public var position: CameraPosition {
     get { state.withLock { $0.position } }
     set {
@@ -120,7 +121,7 @@ public final class LocalMedia: Sendable {
       }
     }
   }
-  /// Why the last switch by setting `position` failed; nil if it did not.
+  /// Why the last switch by setting `position` failed; nil if it did not fail.
   public var failure: RoomError? { state.withLock { $0.failure } }
   /// Whether the local video is shown mirrored.
   public var isMirror: Bool { state.withLock { $0.isMirror } }
@@ -129,8 +130,8 @@ public final class LocalMedia: Sendable {
   /// complete.
   public var audioLevel: Int { audio?.track.audioLevel?.percent ?? 0 }
 
-  /// Starts capturing; publishing does so automatically.
-  /// - Throws: `RoomError` 1201 if the capturer does not start, 1202 if there is none.
+  /// Starts capturing; publishing the media also starts it.
+  /// - Throws: `RoomError` 1201 if the capturer does not start, 1202 if there is no capturer.
   public func start() async throws(RoomError) {
     let (session, isStarted) = state.withLock { ($0.session, $0.isStarted) }
     guard !isStarted else { return }
@@ -190,7 +191,7 @@ public final class LocalMedia: Sendable {
       ?? "the capturer did not start"
   }
 
-  /// Stops the capturer; sources that have none keep running.
+  /// Stops the capturer; sources without a capturer keep running.
   public func stop() async { endCapturing() }
 
   /// Stops capturing, and returns once capturing has stopped.
@@ -206,7 +207,7 @@ public final class LocalMedia: Sendable {
 
   /// Switches to another camera.
   /// - Throws: `RoomError` 1202 if the video is not from a camera, 1201 if the new camera does not
-  ///   start; the previous one is stopped by then.
+  ///   start, in which case neither camera runs.
   public func switchCamera(position: CameraPosition, isMirror: Bool = true)
     async throws(RoomError)
   {
@@ -243,7 +244,7 @@ extension VideoFormat {
   }
 }
 
-/// Connects the video or the audio of local media to a room: its description and its track.
+/// The video or the audio of local media as a room uses it, with its description and track.
 final class LocalPart: Sendable {
   private struct State {
     var info: LocalMediaInfo
@@ -288,8 +289,8 @@ final class LocalPart: Sendable {
   }
 }
 
-/// Delivers a WAV file's audio to a source at its own pace, repeatedly, for as long as this object
-/// lives.
+/// Delivers a WAV file's audio to a source in real time, repeatedly unless `loops` is false, until
+/// this object is released.
 package final class AudioFile: Sendable {
   private let task: Task<Void, Never>
 
@@ -301,7 +302,7 @@ package final class AudioFile: Sendable {
       var file = file
       let clock = ContinuousClock()
       let began = clock.now
-      // A later error ends the audio as the end of the file does.
+      // A read error ends the audio, as the end of the file does.
       while !Task.isCancelled, let next = try? file.next() {
         try? await clock.sleep(until: began + .nanoseconds(next.nanoseconds))
         if case .audio(let block) = next.media { source.deliver(block) }

@@ -23,7 +23,8 @@ public final class LocalVideo: Sendable {
       layers: options.videoLayers ?? [])
   }
 
-  /// The number in the room; before the video is published, a number in this process.
+  /// The video's number in the room; before the video is published, a number unique in this
+  /// process.
   public var id: Int { part.number }
   /// The local participant's identifier; nil before joining.
   public var owner: String? { part.owner }
@@ -42,9 +43,9 @@ public final class LocalVideo: Sendable {
     get { isHD.withLock { $0 } }
     set { isHD.withLock { $0 = newValue } }
   }
-  /// The view that shows the video, if any.
+  /// The identifier of the view that shows the video; nil if there is none.
   public var viewId: Int? { view.withLock { $0?.id } }
-  /// Whether the view is mirrored; the sent video never is.
+  /// Whether the view is mirrored; the sent video is never mirrored.
   var isMirrored: Bool {
     get { mirrors.withLock { $0 } }
     set {
@@ -84,7 +85,7 @@ public final class LocalAudio: Sendable {
   /// The sent track.
   public let track: LocalAudioTrack
   let part: LocalPart
-  /// The source of the audio.
+  /// Where the audio comes from.
   let origin: Origin
   private let options: LocalMediaOptions
   private let microphone = Mutex<AudioAttachment?>(nil)
@@ -93,7 +94,7 @@ public final class LocalAudio: Sendable {
   enum Origin {
     /// A source that the application chose.
     case application
-    /// The microphone in the room's audio session, or the application if there is none.
+    /// The microphone of the room's audio session, or the application if there is no audio session.
     case microphone
     /// The options' file.
     case file
@@ -108,7 +109,8 @@ public final class LocalAudio: Sendable {
       track, isActive: options.audio, extraValue: options.audioExtraValue)
   }
 
-  /// The number in the room; before the audio is published, a number in this process.
+  /// The audio's number in the room; before the audio is published, a number unique in this
+  /// process.
   public var id: Int { part.number }
   /// The local participant's identifier; nil before joining.
   public var owner: String? { part.owner }
@@ -122,9 +124,8 @@ public final class LocalAudio: Sendable {
     get { part.info.extraValue }
     set { part.change { $0.extraValue = newValue } }
   }
-  /// Sends an audio session's microphone, processed according to the options, until
-  /// `closeMicrophone`.
-  /// - Throws: `RoomError` 1441 if the microphone may not be used.
+  /// Sends the microphone's audio, processed according to the options, until `closeMicrophone`.
+  /// - Throws: `RoomError` 1441 if the microphone cannot be used.
   func openMicrophone(of session: AudioSession) throws(RoomError) {
     guard origin == .microphone, microphone.withLock({ $0 == nil }) else { return }
     do throws(AudioSessionError) {
@@ -139,8 +140,8 @@ public final class LocalAudio: Sendable {
 
   func closeMicrophone() { microphone.withLock { $0 = nil } }
 
-  /// Restores a call's category and mode once the room is joined, overriding the application's
-  /// settings.
+  /// Sets the audio session's category and mode for calls again once the room is joined, overriding
+  /// the application's settings.
   func roomIsThere() { microphone.withLock { $0 }?.establish() }
 
   /// Whether the audio is played even if other voices are louder.

@@ -107,7 +107,7 @@ public final class RemoteVideo: Sendable {
   public var extraValue: String { state.withLock { $0.media.extraValue } }
   /// The layers to choose from; empty if there is no choice.
   public var profiles: [VideoProfile] { state.withLock { $0.media.profiles } }
-  /// The selected layer; `empty` if there is no choice, or none was selected.
+  /// The selected layer; `empty` if there is no choice, or no layer was selected.
   public var profile: VideoProfile { state.withLock { $0.profile } }
   /// Whether the video is paused.
   ///
@@ -133,7 +133,7 @@ public final class RemoteVideo: Sendable {
   }
   /// Whether the video is subscribed to.
   public var isSubscribed: Bool { state.withLock { $0.isSubscribed } }
-  /// The view that shows the video, if any.
+  /// The identifier of the view that shows the video; nil if there is none.
   public var viewId: Int? { state.withLock { $0.view?.id } }
   /// The received track; nil while nothing is received.
   public var track: RemoteVideoTrack? { state.withLock { $0.track } }
@@ -254,7 +254,7 @@ public final class RemoteAudio: Sendable {
   public var track: RemoteAudioTrack? { state.withLock { $0.track } }
 
   /// Mutes or unmutes this audio, independently of the room's own muting.
-  /// - Throws: `RoomError` 1327 if it is not received.
+  /// - Throws: `RoomError` 1327 if the audio is not received.
   public func setMuted(_ isMuted: Bool) async throws(RoomError) {
     try await driver.call(.setMediaMuted(MediaID(UInt32(id)), isMuted))
   }
@@ -302,7 +302,7 @@ public final class RenderView: VideoRenderer {
     id = RenderView.last.wrappingAdd(1, ordering: .relaxed).newValue
   }
 
-  /// Receives the size of the frames that follow.
+  /// Passes the size of the frames that follow to the renderer.
   public func setSize(width: Int, height: Int) { renderer.setSize(width: width, height: height) }
   /// Shows a frame; nil clears the view.
   public func renderFrame(_ frame: VideoFrame?) {
@@ -310,13 +310,12 @@ public final class RenderView: VideoRenderer {
     renderer.renderFrame(isMirrored ? frame.map(\.mirrored) : frame)
   }
 
-  /// Whether frames are mirrored.
   var isMirrored: Bool {
     get { mirrors.withLock { $0 } }
     set { mirrors.withLock { $0 = newValue } }
   }
 
-  /// Hands the view to another video, after detaching the previous one.
+  /// Detaches the previous video, and keeps a closure that detaches the new video.
   func attach(_ detach: @escaping @Sendable () -> Void) {
     let former = detachOwner.withLock { owner in
       defer { owner = detach }
@@ -325,12 +324,12 @@ public final class RenderView: VideoRenderer {
     former?()
   }
 
-  /// Frees the view; its video calls this when it detaches.
+  /// Forgets the attached video, which calls this when it detaches itself.
   func release() { detachOwner.withLock { $0 = nil } }
 }
 
 extension VideoFrame {
-  /// An upright, mirrored copy; the frame itself if it is blank.
+  /// An upright, mirrored copy of the frame; the frame itself if it has no samples.
   var mirrored: VideoFrame {
     let upright = videoFrame()
     guard !upright.samples.isEmpty else { return self }

@@ -7,7 +7,7 @@ import Synchronization
 /// A room at a service: participants, published and received media.
 ///
 /// Everything that happens in the room and on its connections is a step in its session's take. A
-/// room is joined once; after `disconnect` a new one is needed.
+/// room can be joined only once; to join again after `disconnect`, create a new `Room`.
 public final class Room: Sendable {
   /// The room's configuration.
   public let config: RoomConfig
@@ -25,9 +25,9 @@ public final class Room: Sendable {
   ///   - server: the service.
   ///   - session: creates and records the room's connections.
   ///   - label: the room's name in the take.
-  ///   - audio: an audio session in the same session: its microphone is the default source of local
-  ///     audio, and its speaker plays received audio; nil if the application provides audio and
-  ///     reads it from the tracks.
+  ///   - audio: an audio session of `session`, whose microphone is the default source of local
+  ///     audio and whose speaker plays received audio; nil if the application supplies audio to
+  ///     send and reads received audio from the tracks.
   ///   - delegate: receives events; held weakly.
   public init(
     _ server: RoomServer, config: RoomConfig = RoomConfig(), session: Session,
@@ -82,7 +82,7 @@ public final class Room: Sendable {
   /// that.
   public var closure: RoomClosure? { model.closure }
 
-  /// Signs in: the room uses the token and requests another before it expires.
+  /// Signs in; the room uses the authenticator's token, and requests another before it expires.
   /// - Throws: `RoomError` 1101 to 1105 if the sign-in fails.
   public func signIn(_ authenticator: any Authenticator) async throws(RoomError) {
     let token = try await authenticator.token()
@@ -97,9 +97,9 @@ public final class Room: Sendable {
     _ = await driver.call(.signOut)
   }
 
-  /// Joins the room with the given identifier.
-  /// - Parameter roomId: in Retake's own rooms 1 to 32 letters, digits and hyphens, or else error
-  ///   1301.
+  /// Joins the room with this identifier.
+  /// - Parameter roomId: Retake's own rooms accept 1 to 32 letters, digits and hyphens; anything
+  ///   else is error 1301.
   /// - Throws: `RoomError` if joining fails, which ends the room.
   public func connect(roomId: String) async throws(RoomError) {
     try await call(.connect(join(roomId)))
@@ -119,7 +119,8 @@ public final class Room: Sendable {
   /// Leaves the room; `disconnected` is reported once that is done.
   public func disconnect() async { _ = await driver.call(.disconnect) }
 
-  /// Updates from now on, in order; every access returns a new stream, which ends with the room.
+  /// The room's updates from now on, in order; every access returns a new stream, which ends with
+  /// the room.
   public var updates: AsyncStream<RoomUpdate> { audience.stream() }
 
   // MARK: Participants
@@ -137,7 +138,7 @@ public final class Room: Sendable {
 
   /// Publishes local media and starts its capturer, once the room is joined.
   /// - Throws: `RoomError` 1201 or 1202 if the capturer does not start or is missing, 1441 if the
-  ///   microphone may not be used or the service refuses the media, 1901 to 1903 if the room is
+  ///   microphone cannot be used or the service refuses the media, 1901 to 1903 if the room is
   ///   over, already has the media, or does not support it.
   public func publish(_ media: LocalMedia) async throws(RoomError) {
     try await startMedia(media)
@@ -163,7 +164,7 @@ public final class Room: Sendable {
     if let audio { try local.openMicrophone(of: audio) }
     guard let sora = server.sora, !sora.initialMicrophoneEnabled else { return }
     local.active = false
-    // A microphone that never started need not be stopped.
+    // Ignore the error: a microphone that never started does not have to be paused.
     if local.origin == .microphone { try? audio?.pauseRecording() }
   }
 
@@ -231,7 +232,7 @@ public final class Room: Sendable {
 
   /// Sends a message to the named participants, or to all if none are named.
   /// - Throws: `RoomError` 1403 if the message cannot be sent, 1471 if an addressee is not in the
-  ///   room, 1903 if the service has no messages.
+  ///   room, 1903 if the service does not support messages.
   public func sendUserMessage(
     participantIds: [String] = [], message: String, type: String = "normal"
   ) async throws(RoomError) {
@@ -275,7 +276,7 @@ public final class Room: Sendable {
   /// - Throws: `RoomError` 1901 if the room is not joined.
   public func restartIce() async throws(RoomError) { try await call(.restartICE) }
 
-  /// Reports that local addresses changed, such as from Wi-Fi to a mobile network.
+  /// Reports that the local addresses changed, for example from Wi-Fi to a mobile network.
   /// - Throws: `RoomError` 1901 if the room is not joined.
   public func networkChanged() async throws(RoomError) { try await call(.networkChanged) }
 
@@ -298,7 +299,8 @@ final class RoomAudience: Sendable {
   }
 
   private let state: Mutex<State>
-  /// The maximum number of updates buffered for a slow reader; beyond it, the oldest are dropped.
+  /// The maximum number of updates buffered for a slow reader; if there are more, the oldest are
+  /// dropped.
   private static let maximum = 4_096
 
   init(_ delegate: (any RoomDelegate)?) { state = Mutex(State(delegate: delegate)) }
@@ -342,8 +344,8 @@ final class WeakRoom: Sendable {
 
 // Calls that do not wait, for products whose methods must not block.
 //
-// Immediate refusals are thrown. Later results are passed to the closure, nil on success; the
-// closure must neither block nor call the room.
+// They throw immediate refusals, and pass later results to the closure: nil on success. The closure
+// must neither block nor call the room.
 extension Room {
   /// Signs in with a token, and requests another before it expires.
   package func beginSigningIn(
@@ -358,15 +360,13 @@ extension Room {
     ) { _ in }
   }
 
-  /// Joins the room.
   package func beginConnecting(
     roomId: String, answered: @escaping @Sendable (RoomError?) -> Void
   ) throws(RoomError) { try machine.begin(.connect(join(roomId)), answered: answered) }
 
-  /// Leaves the room.
   package func beginDisconnecting() { machine.post(.disconnect) }
 
-  /// Subscribes to a video or unsubscribes.
+  /// Subscribes to a video, or unsubscribes from it.
   package func beginSubscribing(
     _ isWanted: Bool, videoId: Int, answered: @escaping @Sendable (RoomError?) -> Void
   ) throws(RoomError) {
@@ -378,7 +378,8 @@ extension Room {
     }
   }
 
-  /// Subscribes to several videos or unsubscribes; the room reports a failure as an error.
+  /// Subscribes to several videos, or unsubscribes from them; the room reports a failure as an
+  /// error.
   package func beginSubscribing(_ isWanted: Bool, videoIds: [Int]) throws(RoomError) {
     var media: [MediaID] = []
     for id in videoIds { media.append(try self.media(id)) }

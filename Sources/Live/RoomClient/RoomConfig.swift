@@ -13,8 +13,8 @@ public struct RoomConfig: Hashable, Sendable {
   public var videoReceiverGrowthRate = 1
   /// The maximum number of voices played at once; nil for all.
   ///
-  /// Retake's own rooms send only that many voices, the loudest. Other services send all voices,
-  /// but no more than that many are played.
+  /// Retake's own rooms send only this many voices: the loudest. Other services send all voices,
+  /// but only this many are played.
   public var audioOccupants: Int? = 4
   /// The time limit for connecting, in seconds.
   public var connectTimeoutSeconds = 30
@@ -25,7 +25,7 @@ public struct RoomConfig: Hashable, Sendable {
   /// The local participant's metadata for others or for the service, as JSON, if any.
   public var metadata: String?
 
-  /// The connections' base configuration; the service's ICE servers come before those in it.
+  /// The connections' base configuration; its ICE servers follow the service's.
   public var connection = PeerConfiguration()
 
   /// Creates the default configuration.
@@ -79,8 +79,8 @@ public struct RoomServer: Hashable, Sendable {
   /// The Sora channel's configuration, if the server was created from one.
   let sora: SoraConfiguration?
 
-  /// Returns a server for Retake's own rooms, which `retake record serve --rooms` runs:
-  /// `ws://host:port/rooms`.
+  /// Returns a server for Retake's own rooms, run by `retake record serve --rooms`, with a URL such
+  /// as `ws://host:port/rooms`.
   public static func retake(_ url: String, needsToken: Bool = false) -> RoomServer {
     RoomServer("room", [url], [:], checksRoomID: true, needsToken: needsToken)
   }
@@ -89,21 +89,21 @@ public struct RoomServer: Hashable, Sendable {
   /// letters, digits and hyphens.
   public static func isRoomID(_ text: String) -> Bool { RoomMachine.isRoomID(text) }
 
-  /// Returns a Janus server: `ws://host:8188/`.
+  /// Returns a Janus server with a URL such as `ws://host:8188/`.
   /// - Parameter options: `plugin` (`videoroom`, `audiobridge`, `echotest`), `pin`, `apisecret`,
   ///   `textroom` (a room of that plugin for user messages), ...
   public static func janus(_ url: String, options: [String: String] = [:]) -> RoomServer {
     RoomServer("janus", [url], options)
   }
 
-  /// Returns a Sora server with its nodes' URLs: `wss://host/signaling`.
-  /// - Parameter options: fields in the `connect` message by name.
+  /// Returns a Sora server whose nodes have URLs such as `wss://host/signaling`.
+  /// - Parameter options: fields to add to the `connect` message, by name.
   public static func sora(_ urls: [String], options: [String: String] = [:]) -> RoomServer {
     RoomServer("sora", urls, options)
   }
 
-  /// Returns a Sora channel, with the names and defaults of Sora's own SDKs; its role and metadata
-  /// replace the room's.
+  /// Returns a Sora channel; its configuration has the names and defaults of Sora's own SDKs, and
+  /// its role and metadata replace the room's.
   public static func sora(_ configuration: SoraConfiguration) -> RoomServer {
     let signaling = configuration.signaling
     var options = signaling.options
@@ -113,7 +113,7 @@ public struct RoomServer: Hashable, Sendable {
       sora: configuration)
   }
 
-  /// Creates a service from the name of its protocol.
+  /// Creates a server from the name of its protocol.
   package init(
     _ name: String, _ urls: [String], _ options: [String: String], checksRoomID: Bool = false,
     needsToken: Bool = false, join: RoomJoin? = nil, sora: SoraConfiguration? = nil
@@ -126,18 +126,18 @@ public struct RoomServer: Hashable, Sendable {
   }
 }
 
-/// An error that says why a room refused a call or what went wrong in it.
+/// A refused call or another failure in a room.
 public struct RoomError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The error code, such as 1301 for an invalid room identifier.
   public var code: RoomErrorCode
   /// What happened, in one sentence.
   public var message: String
-  /// Whether the room cannot continue; it disconnects next.
+  /// Whether the error ends the room, which then disconnects.
   public var isCritical: Bool
-  /// The video or audio concerned, if any.
+  /// The number of the video or audio concerned; nil if there is none.
   public var mediaID: Int?
 
-  /// Creates an error, by default one that is not critical.
+  /// Creates an error, which is not critical by default.
   public init(
     _ code: RoomErrorCode, _ message: String, isCritical: Bool = false, mediaID: Int? = nil
   ) {
@@ -173,9 +173,9 @@ public struct RoomToken: Hashable, Sendable {
   }
 }
 
-/// Provides tokens: called when signing in, and again before a token expires.
+/// Provides tokens when a room signs in, and again before a token expires.
 ///
-/// It holds keys and secrets; rooms and their takes only see tokens.
+/// An authenticator holds keys and secrets; rooms and their takes only contain tokens.
 public protocol Authenticator: Sendable {
   /// Returns a new token.
   /// - Throws: `RoomError` 1101 to 1105 if the sign-in fails.

@@ -6,10 +6,10 @@ import Synchronization
 import Tape
 import Wire
 
-/// Drives a room live: steps its machine, records the steps, and carries out its outputs over
+/// Runs a room live: steps its machine, records the steps, and carries out the outputs over
 /// WebSockets, HTTP and a session's connections.
 ///
-/// Events are delivered in order, no matter which thread made the step.
+/// Events are delivered in order, no matter on which thread a step was made.
 final class RoomDriver: Sendable {
   private struct State {
     let machine = RecordedRoom(.all)
@@ -35,7 +35,7 @@ final class RoomDriver: Sendable {
   private let base: PeerConfiguration
   /// Receives what the driver reports, on any thread; must not block.
   private let listener: @Sendable (RoomNews) -> Void
-  /// The session whose loudspeaker plays received audio, if any.
+  /// The audio session whose loudspeaker plays received audio; nil if there is none.
   private let audio: AudioSession?
   private let reportsStreams: Bool
 
@@ -138,7 +138,7 @@ final class RoomDriver: Sendable {
     alarm.set(state.machine.deadline) { [weak self] in self?.reachDeadline() }
   }
 
-  /// Carries out an output; nothing here blocks or calls back before the step is over.
+  /// Carries out an output; must neither block nor step the room again before the step is over.
   private func carryOut(_ output: RoomOutput, _ state: inout State) {
     switch output {
     case .transport(let id, let request):
@@ -189,7 +189,7 @@ final class RoomDriver: Sendable {
   }
 }
 
-/// A call made without waiting: its reply may arrive before the call returns, or later.
+/// A call that does not wait for its reply, which may arrive before the call returns or later.
 private final class BegunCall: Sendable {
   private enum State {
     case open
@@ -213,7 +213,8 @@ private final class BegunCall: Sendable {
     if isLate { answered(error) }
   }
 
-  /// Ends the call; returns an immediate refusal, or reports a success that has already arrived.
+  /// Marks the call as returned; returns the error if it was already refused, and reports success
+  /// if it already succeeded.
   func finish() -> RoomError? {
     let former = state.withLock { state in
       defer { state = .returned }
@@ -235,7 +236,7 @@ enum RoomNews: Sendable {
   case tokenWanted
   /// A request was refused, and no call is waiting for it.
   case failed(RoomError)
-  /// A stream was added or removed, if streams are reported.
+  /// A stream was added or removed; sent only if the driver reports streams.
   case stream(MediaStream, isAdded: Bool)
 }
 
@@ -290,7 +291,7 @@ final class RoomTransports: Sendable {
   ) {
     switch request {
     case .open(let url, let subprotocols, let headers):
-      // The task removes its entry, so it must not end before there is one.
+      // The task removes its entry when it ends, so hold the lock until the entry exists.
       entries.withLock { entries in
         entries[id] = Entry(
           task: Task { [weak self] in

@@ -34,16 +34,16 @@ final class RoomLink: Sendable {
   private struct State {
     /// Sent local media, with their transceivers.
     var sending: [(media: LocalMediaID, transceiver: UInt32)] = []
-    /// The `mid`s reported as received, by transceiver.
+    /// The `mid`s of transceivers that were reported as receiving, by transceiver.
     var receiving: [UInt32: String] = [:]
     var channels: [(label: String, channel: DataChannel)] = []
-    /// Muted transceivers, and those without a slot.
+    /// Muted transceivers, and transceivers without an audio slot.
     var muted: Set<UInt32> = []
     var silenced: Set<UInt32> = []
-    /// Whether the local stream was reported, and which remote streams were.
+    /// Whether the local stream was reported, and the remote streams that were reported.
     var hasToldOwn = false
     var streams: [MediaStream] = []
-    /// Whether senders state their level (RFC 6464).
+    /// Whether the peer may send audio levels (RFC 6464).
     var hasLevels = false
     /// Layers for sections that no description contains yet.
     var layers: [(mid: String, layers: [SendLayer])] = []
@@ -86,7 +86,7 @@ final class RoomLink: Sendable {
 
   func post(_ order: RoomConnectionOrder) { work.yield(.order(order)) }
 
-  /// The header extension with the sender's level (RFC 6464).
+  /// The URI of the header extension for audio levels (RFC 6464).
   private static let levelExtension = "urn:ietf:params:rtp-hdrext:ssrc-audio-level"
 
   /// Returns the transceiver that sends a local track.
@@ -97,7 +97,7 @@ final class RoomLink: Sendable {
   // MARK: Orders
 
   private func run(_ stream: AsyncStream<Work>) async {
-    // Once a call has been answered, the peer is in the take.
+    // Wait for a first call's answer, because only then is the peer in the take.
     _ = try? await connection.transceivers
     report(.opened(peer: connection.number))
     let loudspeaker = openLoudspeaker()
@@ -116,8 +116,10 @@ final class RoomLink: Sendable {
     }
   }
 
-  /// Plays received audio unless the link only sends; returns nil without an audio session, or if
-  /// the loudspeaker fails, which is reported.
+  /// Plays received audio; returns nil if the link only sends, there is no audio session, or the
+  /// loudspeaker fails.
+  ///
+  /// A loudspeaker failure is reported as an error.
   private func openLoudspeaker() -> AudioAttachment? {
     guard let audio, role != .up else { return nil }
     do throws(AudioSessionError) {
@@ -153,8 +155,8 @@ final class RoomLink: Sendable {
 
   /// Enables or disables a transceiver's playback.
   ///
-  /// If the sender states no levels, they are measured from the voice's samples. That requires
-  /// playback, so in that case a voice without a slot stays enabled and is left out when mixing.
+  /// If the peer sends no audio levels, levels are measured from the decoded audio. Measuring
+  /// requires playback, so a voice without a slot then stays enabled and is left out when mixing.
   private func setEnabled(_ transceiver: UInt32) {
     let isEnabled = state.withLock { state in
       !state.muted.contains(transceiver)
@@ -215,7 +217,7 @@ final class RoomLink: Sendable {
     }
   }
 
-  /// Adds receiving sections for an offer if nothing is sent.
+  /// Adds receive-only transceivers for an offer if there are no transceivers yet.
   private func haveSections() async throws(PeerError) {
     guard role != .up, try await connection.transceivers.isEmpty else { return }
     for kind in [MediaKind.audio, .video] {
@@ -223,7 +225,8 @@ final class RoomLink: Sendable {
     }
   }
 
-  /// Sets the local description, or the implicit one if nil; a failure has its own error code.
+  /// Sets the local description, or an implicit one if `offer` is nil; reports a failure with its
+  /// own error code.
   private func setLocal(_ offer: SessionDescription?) async throws(PeerError) {
     do throws(PeerError) {
       if let offer {
@@ -289,7 +292,8 @@ final class RoomLink: Sendable {
       if role == .up { try await connection.setDirection(direction, of: sender.transceiver) }
       return sender.transceiver
     }
-    // The largest layer comes first, as room servers expect; without simulcast it is the only one.
+    // The largest layer comes first, as room servers expect; if the server rejects simulcast, only
+    // that layer is sent.
     return try await connection.addTransceiver(
       with: track, direction: direction, streamIDs: [sources.streamID],
       sendEncodings: RTPEncoding.halved(info.layers.reversed())
@@ -305,13 +309,13 @@ final class RoomLink: Sendable {
   private func setLayers(_ layers: [SendLayer], of mid: String) async throws(PeerError) {
     let known = try await connection.transceivers.first { $0.mid == mid }
     guard let transceiver = known?.id else {
-      // The server states the layers along with the offer that contains their section, so keep them
-      // until the section exists.
+      // The server sends the layers together with the offer that contains their section, so keep
+      // the layers until the section exists.
       return state.withLock { $0.layers.append((mid, layers)) }
     }
     var parameters = try await connection.getParameters(of: transceiver)
     for layer in layers {
-      // Without simulcast there is one encoding; use the first named layer for it.
+      // Without simulcast there is only one encoding; apply the first layer to it.
       let named = parameters.encodings.firstIndex { $0.rid == layer.rid }
       let only = parameters.encodings.count == 1 && layer == layers[0] ? 0 : nil
       guard let index = named ?? only else { continue }
@@ -344,7 +348,7 @@ final class RoomLink: Sendable {
     }
   }
 
-  /// Reports streams that were added or removed, if requested.
+  /// Reports streams that were added or removed, if `reportsStreams` is set.
   private func reportStreams() {
     guard reportsStreams else { return }
     let now = connection.remoteStreams

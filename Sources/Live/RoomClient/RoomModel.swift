@@ -5,7 +5,7 @@ import Stats
 import Synchronization
 import Wire
 
-/// Participants and their media as objects, kept up to date from a room's events.
+/// A room's participants and their media, updated from the room's events.
 final class RoomModel: Sendable {
   private struct State {
     var status = RoomStatus.initialized
@@ -125,7 +125,7 @@ final class RoomModel: Sendable {
   private func renewToken() {
     guard let authenticator = state.withLock({ $0.authenticator }) else { return }
     Task { [weak self] in
-      // Without another token, the service ends the room itself.
+      // If there is no new token, the service ends the room itself.
       guard let token = try? await authenticator.token() else { return }
       self?.roomDriver?.post(
         .signedIn(token: token.text, lifetimeMilliseconds: token.lifetimeSeconds.map { $0 * 1000 }))
@@ -295,8 +295,8 @@ final class RoomModel: Sendable {
     if let track = track as? RemoteAudioTrack { audio?.setTrack(track) }
   }
 
-  /// Does what has to precede an update's report: looks up its track, sets the audio mode, or
-  /// closes the microphones.
+  /// Prepares for reporting an update: looks up its track, sets the audio mode, or closes the
+  /// microphones.
   func prepare(_ update: RoomUpdate) {
     switch update {
     case .remoteVideoPublished(_, let video), .remoteVideoSubscribed(_, let video):

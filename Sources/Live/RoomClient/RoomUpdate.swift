@@ -1,7 +1,7 @@
 public import Live
 public import Room
 
-/// A room's event, for its application.
+/// An event in a room, reported to the application.
 public enum RoomUpdate: Sendable {
   /// The progress of connecting: 1 to 100.
   case connecting(progress: Float)
@@ -23,7 +23,7 @@ public enum RoomUpdate: Sendable {
   case localMediaUnpublished(LocalMedia)
   /// A participant publishes a video.
   case remoteVideoPublished(RemoteParticipant, RemoteVideo)
-  /// A participant unpublished a video, which ends a subscription.
+  /// A participant unpublished a video, which ends any subscription to it.
   case remoteVideoUnpublished(RemoteParticipant, RemoteVideo)
   /// A participant publishes audio.
   case remoteAudioPublished(RemoteParticipant, RemoteAudio)
@@ -53,7 +53,7 @@ public enum RoomUpdate: Sendable {
   case restartingICE(attempt: Int)
   /// The number of videos that can be received has grown.
   case receiversGrown(Int)
-  /// The service sent a notification in its own terms, as JSON.
+  /// The service sent a notification of its own kind, as JSON.
   case notification(type: String, String)
   /// The state of screen sharing in another process changed.
   case screenShare(ExtensionStatus)

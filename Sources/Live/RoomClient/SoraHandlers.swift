@@ -14,7 +14,7 @@ public enum SoraCloseEvent: Sendable {
 
 /// Handlers for a Sora channel's events, named as in Sora's own SDK; nil handlers are not called.
 ///
-/// They are called on no particular thread, and serially except for `onChangeAudioRoute`.
+/// They may be called on any thread, one at a time except for `onChangeAudioRoute`.
 public final class MediaChannelHandlers: Sendable {
   private struct State {
     var onConnect: (@Sendable (RoomError?) -> Void)?
@@ -40,13 +40,13 @@ public final class MediaChannelHandlers: Sendable {
     get { state.withLock { $0.onConnect } }
     set { state.withLock { $0.onConnect = newValue } }
   }
-  /// Called with the way in which the channel ended, unless joining it failed.
+  /// Called when the channel has ended, unless joining it failed.
   public var onDisconnect: (@Sendable (SoraCloseEvent) -> Void)? {
     get { state.withLock { $0.onDisconnect } }
     set { state.withLock { $0.onDisconnect = newValue } }
   }
-  /// Called with each stream that is added: the local one, named `publisherStreamId`, or a received
-  /// one, named after its sender's connection.
+  /// Called with each added stream: the local stream, named `publisherStreamId`, or a received
+  /// stream, named after its sender's connection.
   public var onAddStream: (@Sendable (MediaStream) -> Void)? {
     get { state.withLock { $0.onAddStream } }
     set { state.withLock { $0.onAddStream = newValue } }
@@ -108,7 +108,8 @@ public final class MediaChannelHandlers: Sendable {
 }
 
 extension SoraConfiguration {
-  /// The channel's event handlers; once used, copies of the configuration share them.
+  /// The channel's event handlers; copies of the configuration that are made after the first access
+  /// share them.
   public var mediaChannelHandlers: MediaChannelHandlers {
     mutating get {
       if let handlers = currentHandlers { return handlers }

@@ -9,9 +9,9 @@ import Synchronization
 import Tape
 import Wire
 
-/// The decrypted contents of packets around a time, from a replay of the take.
+/// The decrypted contents of the packets around an instant, from a replay of the take.
 struct ClearPackets: Sendable {
-  /// A packet with its source, destination and time.
+  /// A decrypted packet with its source, destination and time.
   private struct Sight: Sendable {
     var source: String
     var destination: String
@@ -131,7 +131,8 @@ final class FileWork: Sendable {
 
 // MARK: - SharedWork
 
-/// A file's identity and version: it differs after a write, and for a new file with the same name.
+/// Identifies a version of a file: the stamp changes with each write, and if a new file replaces
+/// the file.
 struct FileStamp: Hashable, Sendable {
   private let path: String
   private let sizes: [Int]
@@ -145,9 +146,10 @@ struct FileStamp: Hashable, Sendable {
   }
 }
 
-/// Long work on takes, whose results pages share.
+/// Work on takes that lasts long, and whose results pages share.
 ///
-/// A second request for the same, unchanged file waits for the first or gets its result at once.
+/// A second request for the same, unchanged file waits for the first request's result, or gets it
+/// at once.
 struct SharedWork<Value: Sendable> {
   private var latest: [(stamp: FileStamp, task: Task<Result<Value, TapeError>, Never>)] = []
   private let maximum: Int

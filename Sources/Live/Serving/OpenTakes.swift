@@ -8,7 +8,7 @@ import Wire
 
 /// A server's takes, and the state of its pages.
 actor OpenTakes {
-  /// One sentence on why a request is refused.
+  /// Why a request is refused, in one sentence.
   struct Refusal: Error {
     var reason: String
     var isUnknown: Bool
@@ -30,7 +30,7 @@ actor OpenTakes {
   private struct PacketList {
     var path: String
     var filter: String
-    /// A growing take's list is created again once its size has changed.
+    /// The take's size when the list was created; if the size changes, the list is created again.
     var fileBytes: Int
     var rows: [Int64]
   }
@@ -47,14 +47,16 @@ actor OpenTakes {
   private let queryWork = FileWork(2, waitingMaximum: 16)
   private let queries: QueryProcess
 
-  /// The maximum number of open pages; beyond it, the oldest has to read its take again.
+  /// The maximum number of open pages; if there are more, the oldest page has to load its take
+  /// again.
   private static let sessionMaximum = 16
   private static let listMaximum = 8
 
-  /// The longest series that is sent in one piece; longer ones are first drawn from their overview.
+  /// The length of the longest series that is sent whole; longer series are first drawn from an
+  /// overview.
   private let shortMaximum: Int
 
-  /// Creates the state for takes and folders after checking that every path is one.
+  /// Creates the state for takes and folders, and checks that each path is one of the two.
   init(paths: [String], shortMaximum: Int = 20_000, queries: QueryProcess = QueryProcess())
     throws(TapeError)
   {
@@ -75,7 +77,7 @@ actor OpenTakes {
     return file.path
   }
 
-  /// Reads takes while this actor answers other requests.
+  /// Reads a take on another thread, so that this actor can answer other requests meanwhile.
   private func reading<Value: Sendable>(
     _ body: @escaping @Sendable () throws(TapeError) -> Value
   ) async throws(Refusal) -> Value {
@@ -107,7 +109,7 @@ actor OpenTakes {
 
   // MARK: Readings
 
-  /// Reads a single take before a page asks for it: browsers need a while to start.
+  /// If there is only one take, reads it before the page requests it, while the browser starts.
   func readAhead() {
     guard let path = served.only, !ServedTakes.isLive(path) else { return }
     _ = firstReading(of: path, FileStamp(path: path))
@@ -122,7 +124,7 @@ actor OpenTakes {
     }
   }
 
-  /// Returns a complete take; later steps are requested with the session's number.
+  /// Returns an entire take; the page requests later steps with the session's number.
   ///
   /// - Parameter isOverview: whether to leave out the values of long series, which `late` returns.
   func begin(_ name: String, isOverview: Bool = false) async throws(Refusal) -> [UInt8] {
@@ -332,7 +334,7 @@ private final class SharedContent: Sendable {
   }
 }
 
-/// The first reading of a complete take, shared by all its pages.
+/// The first reading of an entire take, shared by all pages that show the take.
 struct FirstReading: Sendable {
   /// The content from which a page continues as the take grows.
   let content: PageContent

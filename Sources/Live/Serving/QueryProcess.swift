@@ -10,32 +10,32 @@ import Wire
 
 /// Runs each of a page's queries in a process of its own.
 ///
-/// SQLite does not check for interruption while one of its functions runs, and some can be made to
-/// run for hours; a process can be ended at any moment, which frees all of its memory.
+/// SQLite does not check for interruption while one of its functions runs, and some functions can
+/// be made to run for hours. A process can be ended at any moment, which frees all of its memory.
 struct QueryProcess: Sendable {
   /// The `retake` executable that runs queries; nil if there is none.
   var tool: String?
   /// The time limit of a query in seconds, including its wait for other queries.
   var seconds = 15.0
-  /// Schedules the end of a late query after some seconds; tests replace it to decide when.
+  /// Calls a closure that ends a late query, after some seconds; tests replace it to control the
+  /// time.
   var schedule: @Sendable (Double, @escaping @Sendable () -> Void) -> Void = {
     DispatchQueue.global().asyncAfter(deadline: .now() + $0, execute: $1)
   }
   /// The time in seconds that must be left when a query starts; with less, the query is refused.
   var leastSeconds = 3.0
 
-  /// A query's outcome.
   enum Answer: Sendable {
     /// Rows as text in the requested form.
     case rows(String)
-    /// One sentence on why there are no rows.
+    /// Why there are no rows, in one sentence.
     case failed(String)
   }
 
   /// The longest query in bytes; longer ones do not fit into a process's environment.
   static let queryBytes = 100_000
 
-  /// Answers a query, blocking until that is done.
+  /// Answers a query; blocks until there is an answer.
   ///
   /// - Parameter begin: when the query was requested.
   func answer(
@@ -107,7 +107,7 @@ package struct AnswerQuery {
   static let spareSeconds = 15
 
   enum Form: String, Sendable {
-    /// `{columns, rows, isCut}`, cut after a maximum of rows or bytes.
+    /// `{columns, rows, isCut}`, cut off at a maximum number of rows or bytes.
     case json
     /// RFC 4180 with a header line; an answer that is too long is refused, because a file cannot
     /// show that it was cut.
@@ -124,7 +124,7 @@ package struct AnswerQuery {
   /// The processor time limit in seconds, if the environment sets none.
   private static let processorSeconds = rlim_t(60)
 
-  /// Limits the process and answers the query in its environment.
+  /// Sets the process's limits, and answers the query in its environment.
   package func run() throws(TapeError) -> String {
     let environment = ProcessInfo.processInfo.environment
     let seconds = environment[Self.secondsVariable].flatMap(rlim_t.init)
@@ -185,7 +185,7 @@ package struct AnswerQuery {
       var row = count == 0 ? "[" : ",\n["
       for column in names.indices {
         if column > 0 { row += "," }
-        // Stop even in the middle of a row: one with long cells could far exceed the limit.
+        // Stop even in the middle of a row: a row with long cells could far exceed the limit.
         guard text.utf8.count + row.utf8.count <= Self.answerBytes else {
           isCut = true
           break

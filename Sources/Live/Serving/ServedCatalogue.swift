@@ -10,11 +10,11 @@ struct ServedTakes: Sendable {
   let paths: [String]
 
   private static let maximum = 5_000
-  /// A take counts as growing for this long after its last write; a recorder writes ten times a
-  /// second.
+  /// How long a take counts as growing after its last write, in seconds; a recorder writes ten
+  /// times a second.
   static let liveSeconds = 5.0
 
-  /// Stores the paths after checking that every path is a folder or a take.
+  /// Checks that each path is a folder or a take, and stores the paths.
   init(paths: [String]) throws(TapeError) {
     self.paths = paths
     for path in paths where !Self.isFolder(path) {
@@ -30,21 +30,22 @@ struct ServedTakes: Sendable {
     FileBytes.kind(of: path) == .folder
   }
 
-  /// The take, if the server was started with a single one; nil if there is a choice.
+  /// The take, if the server was started with a single one; nil if the user can choose among
+  /// several.
   var only: String? { paths.count == 1 && !Self.isFolder(paths[0]) ? paths[0] : nil }
 
   var list: TakeList { TakeList(present: paths, limit: Self.maximum) }
 
   /// All takes with the names that the page shows, in the order of their folders.
   var files: [(name: String, path: String)] {
-    // A repeated name is replaced by the path.
+    // If two takes have the same name, show the second one's path instead.
     var seen: Set<String> = []
     return list.entries.map { entry in
       (seen.insert(entry.name).inserted ? entry.name : entry.path, entry.path)
     }
   }
 
-  /// Returns whether a take was written to within the last seconds.
+  /// Returns whether a take was written to within the last `liveSeconds`.
   static func isLive(_ path: String) -> Bool {
     [path + "-wal", path].contains { path in
       let attributes = try? FileManager.default.attributesOfItem(atPath: path)
@@ -56,7 +57,7 @@ struct ServedTakes: Sendable {
 
 // MARK: - ServedCatalogue
 
-/// What a server's page shows about each take before one is chosen.
+/// What a server's page shows about each take before the user chooses one.
 actor ServedCatalogue {
   /// One batch of the catalogue.
   private struct Piece: Sendable {
@@ -85,7 +86,8 @@ actor ServedCatalogue {
   /// Returns the catalogue; its `isFolder` is false for a single take, which leaves nothing to
   /// choose.
   ///
-  /// Takes that are not in it yet are read meanwhile and included in the next answer.
+  /// Takes that are not in the catalogue yet are read in the background and included in a later
+  /// answer.
   func json() async -> String {
     let files = takes.files
     let isOne = files.count == 1 && takes.only != nil

@@ -4,8 +4,9 @@ import Queries
 import Signaling
 import Tape
 
-/// Shows takes and folders of takes in browsers on this machine, as `retake open` does: with
-/// packets, SQL and media, and as they grow if they are being recorded.
+/// Shows takes and folders of takes in browsers on this machine, as `retake open` does.
+///
+/// Pages offer packets, SQL and media, and are updated while a take is being recorded.
 public struct TakeServer: Sendable {
   private let server: HTTPServer
 
@@ -39,7 +40,7 @@ public struct TakeServer: Sendable {
 
 // MARK: - OpenRoutes
 
-/// The HTTP interface behind a served page: JSON and bytes for its script.
+/// The HTTP interface that a served page's script uses: returns JSON and bytes.
 struct OpenRoutes: Sendable {
   let takes: OpenTakes
 

@@ -3,31 +3,32 @@ import Synchronization
 
 /// Rules for who may call a server.
 ///
-/// A web page must not reach a recorder on a user's machine. So a server refuses requests under any
-/// name but its own (a page's name may resolve to this machine by DNS rebinding) and requests from
-/// pages of other origins; beyond loopback it requires a token. On loopback too, reading all calls
-/// requires the token, and so does ending a call whose identifier the client does not know.
+/// A web page must not reach a recorder on a user's machine. A server therefore refuses requests
+/// for any host name but its own, because a page's host name may resolve to this machine (DNS
+/// rebinding), and requests from pages of other origins. If other machines can reach the server, it
+/// requires a token. Even on loopback, a client needs the token to read all calls, or to end a call
+/// whose identifier it does not know.
 public struct AccessRules: Sendable {
-  /// Names by which the server may be called, without ports, besides loopback, its address and the
-  /// name it listens on.
+  /// Host names, without ports, that requests may use besides loopback names, the server's address
+  /// and the name it listens on.
   public var hosts: [String] = []
-  /// Origins whose pages may call, such as `https://app.example` or `null`.
+  /// Origins whose pages may call the server, such as `https://app.example` or `null`.
   public var origins: [String] = []
   /// The token for requests; nil creates one.
   ///
-  /// Every request needs a token that is given here, and a created one if other machines can reach
-  /// the server; on loopback, only some requests need a created one.
+  /// If a token is set here, every request needs it. If the token is created, every request needs
+  /// it only if other machines can reach the server; on loopback, only some requests need it.
   package var token: BearerToken?
   /// Whether all requests on loopback need a created token as well.
   package var wantsToken = false
-  /// Whether the query may carry the token, as `?token=`.
+  /// Whether a request's query may contain the token, as `?token=`.
   ///
   /// A page cannot add header fields when it loads a script or opens a WebSocket.
   package var readsTokenFromQuery = false
   /// Paths from which other origins' pages may load scripts, if they have the token; those pages
   /// cannot read the responses (Fetch, mode no-cors).
   package var scriptPaths: Set<String> = []
-  /// Paths readable without a token: a browser must load the page before it can send one.
+  /// Paths readable without a token: a browser must load the page before it can send a token.
   public var openPaths: Set<String> = ["/"]
 
   /// Creates rules that allow loopback without a token.
@@ -40,12 +41,12 @@ public struct AccessRules: Sendable {
   }
 }
 
-/// Checks one connection's requests before anything else.
+/// Checks a connection's requests before they are handled.
 struct AccessGate {
   /// The state that all of a server's connections share.
   struct Keeper {
     var rules: AccessRules
-    /// The host name or address that the server was told to listen on.
+    /// The host name or address that was passed to `HTTPServer.listen`.
     var listenedName: String
     /// The token to use if the rules have none.
     var spareToken: BearerToken
@@ -74,7 +75,8 @@ struct AccessGate {
   private let keeper: Keeper
   private let wantsToken: Bool
   private let names: Set<HostName>
-  /// A cookie is shared by all of a host's ports, so its name distinguishes servers.
+  /// The cookie's name; it contains the port, because a host's servers on all ports share their
+  /// cookies.
   private let cookieName: String
 
   /// - Parameters:
@@ -90,7 +92,7 @@ struct AccessGate {
     names = Set((keeper.rules.hosts + own).map { HostName($0) })
   }
 
-  /// Decides about a request.
+  /// Decides whether a request may continue.
   /// - Parameter client: the address under which to count wrong tokens; nil to count none.
   func verdict(on request: HTTPRequest, from client: NIOCore.SocketAddress?) -> Verdict {
     let hosts = request.headers.filter { $0.name.lowercased() == "host" }
@@ -108,23 +110,24 @@ struct AccessGate {
     if let refusal = originRefusal(of: request, authority) { return Verdict(refusal: refusal) }
     let given = secret(of: request)
     let isRight = given.map { keeper.token.equals($0) } ?? false
-    // A chosen token can be guessed, so after too many attempts even the right one is not checked.
+    // A token that the user chose can be guessed, so after too many attempts even the right token
+    // is refused.
     if given != nil, keeper.rules.token != nil, keeper.guesses.isExhausted(by: client) {
       return Verdict(refusal: .tooManyGuesses)
     }
-    // A browser sends OPTIONS before it sends a token.
+    // Browsers send OPTIONS requests without a token.
     if isRight || !wantsToken || request.method == "OPTIONS" || isOpen(request) {
       return Verdict(isAuthorized: isRight)
     }
     return missing(given, from: client)
   }
 
-  /// Returns a request's refusal without counting wrong tokens; nil if it may continue.
+  /// Returns a request's refusal without counting wrong tokens; nil if the request may continue.
   func refusal(of request: HTTPRequest) -> HTTPResponse? {
     verdict(on: request, from: nil).refusal
   }
 
-  /// Refuses a request with a wrong token or none.
+  /// Refuses a request with a wrong token or without a token.
   private func missing(_ given: Substring?, from client: NIOCore.SocketAddress?) -> Verdict {
     var verdict = Verdict(refusal: keeper.token.refusal(given: given))
     guard given != nil, let client else { return verdict }
@@ -137,8 +140,8 @@ struct AccessGate {
 
   // MARK: Cookies
 
-  /// Returns a request's secret: a bearer token, or else the query's if that is allowed, or else
-  /// the cookie of the server's page.
+  /// Returns the token in a request: a bearer token, or else the query's token if that is allowed,
+  /// or else the cookie of the server's page.
   private func secret(of request: HTTPRequest) -> Substring? {
     if let token = BearerToken.given(by: request) { return token }
     if keeper.rules.readsTokenFromQuery,
@@ -158,7 +161,7 @@ struct AccessGate {
 
   /// Returns the response to a page that requests the cookie; nil for other requests.
   ///
-  /// Scripts cannot read the cookie, and other sites' pages do not send it.
+  /// Scripts cannot read the cookie, and browsers do not send it with other sites' requests.
   func cookieResponse(to request: HTTPRequest) -> HTTPResponse? {
     guard request.path == AccessGate.cookiePath, request.method == "POST" else { return nil }
     guard request.isAuthorized else {
@@ -196,9 +199,9 @@ struct AccessGate {
         "pages of \(origin.prefix(100)) may not call this server; start it with --allow-origin to "
           + "allow them")
     }
-    // A simple request from another site's page has no Origin, but current browsers state the site
-    // (Fetch Metadata). Such a request may do no more than follow a link to the page or load a
-    // script that `scriptPaths` names.
+    // A simple request from another site's page has no Origin, but current browsers send
+    // Sec-Fetch-Site (Fetch Metadata). Such a request may only follow a link to the page, or load a
+    // script from one of `scriptPaths`.
     guard let site = request.header("Sec-Fetch-Site"), site != "same-origin", site != "none",
       !(request.header("Sec-Fetch-Mode") == "navigate" && isOpen(request)),
       !(request.header("Sec-Fetch-Dest") == "script" && isScript(request))
@@ -206,7 +209,7 @@ struct AccessGate {
     return .refusal(403, "pages of other origins may not call this server")
   }
 
-  /// Returns whether an origin is the server's own, under the name in the request.
+  /// Returns whether an origin is the server's own, with the host name that the request uses.
   private func isOwn(_ origin: String, _ authority: Authority) -> Bool {
     let scheme = keeper.isSecure ? "https" : "http"
     guard let (given, rest) = origin.split(at: "://"), given.lowercased() == scheme,
@@ -239,7 +242,8 @@ struct AccessGate {
     fields.append(("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE, OPTIONS"))
     fields.append(("Access-Control-Allow-Headers", "Content-Type, Authorization, Accept, If-Match"))
     fields.append(("Access-Control-Max-Age", "600"))
-    // Public pages send this before they may reach a private address (Private Network Access).
+    // Browsers send this field before a public page may reach a private address (Private Network
+    // Access).
     if request.header("Access-Control-Request-Private-Network") == "true" {
       fields.append(("Access-Control-Allow-Private-Network", "true"))
     }
@@ -249,7 +253,7 @@ struct AccessGate {
 
 /// A host in a URL or Host field, normalised for comparison.
 struct HostName: Hashable {
-  /// In lower case, without brackets and the root's dot; addresses are in canonical form.
+  /// The host in lower case, without brackets or a final dot; an address is in canonical form.
   let text: String
   let isLoopback: Bool
 
@@ -340,10 +344,10 @@ public struct BearerToken: Hashable, Sendable {
     return words.count == 2 && words[0].lowercased() == "bearer" ? words[1] : nil
   }
 
-  /// Compares in a time that does not depend on where the strings differ.
+  /// Compares the token with another in a time that does not depend on where they differ.
   func equals(_ given: Substring) -> Bool { given.utf8.equalsInConstantTime(text.utf8) }
 
-  /// Returns the response to a request with a wrong token or none.
+  /// Returns the response to a request with a wrong token or without a token.
   func refusal(given: Substring?) -> HTTPResponse {
     let sentence =
       given == nil
@@ -368,7 +372,7 @@ extension Collection<UInt8> {
 
 /// Limits how fast each client can guess a token: ten times a second, after a burst of twenty.
 ///
-/// Further guesses are delayed, and beyond a limit refused unchecked.
+/// Further guesses are delayed. If too many are delayed, more guesses are refused unchecked.
 final class GuessLimit: Sendable {
   private static let interval = Duration.milliseconds(100)
   private static let burst = interval * 20
@@ -377,7 +381,8 @@ final class GuessLimit: Sendable {
   /// The maximum number of clients whose guesses are counted separately.
   private static let clientsMaximum = 1_000
 
-  /// For each client, the time until which its guesses so far would last at one per `interval`.
+  /// For each client, the time when its guesses so far would end if it made one guess per
+  /// `interval`.
   private let turns = Mutex<[String: ContinuousClock.Instant]>([:])
 
   /// Returns whether a client has too many delayed guesses; false for nil.

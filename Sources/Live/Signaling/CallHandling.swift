@@ -65,7 +65,7 @@ public struct OfferChanges: Hashable, Sendable {
   /// New directions by MID, as in SDP.
   public var directions: [String: String]
 
-  /// Creates a list of changes; an empty one repeats what was negotiated.
+  /// Creates a list of changes; an empty list offers again what was negotiated.
   public init(
     restartsICE: Bool = false, additions: [String] = [], stops: [String] = [],
     directions: [String: String] = [:]
@@ -130,14 +130,14 @@ public protocol CallHandling: Sendable {
   func end(call id: String) async throws(CallRefusal)
   /// Returns the running calls and their limit.
   func list() async -> CallList
-  /// Returns one call's stats, or those of all calls, as JSON.
+  /// Returns the statistics of one call, or of all calls, as JSON.
   func stats(call id: String?) async throws(CallRefusal) -> String
   /// Returns the HTML page for the take of a current or past call.
   func page(call id: String) async throws(CallRefusal) -> String
 }
 
 extension CallHandling {
-  /// Refuses the request: there are no takes.
+  /// Refuses the request, because there are no takes.
   public func page(call id: String) async throws(CallRefusal) -> String {
     throw CallRefusal(.unknownCall, "there is no take of call \(id.prefix(100))")
   }
@@ -186,7 +186,7 @@ package struct RestartedSession: Hashable, Sendable {
 
 /// The ICE sessions that a request applies to, from its `If-Match` field (RFC 9110 section 13.1.1).
 package enum SessionMatch: Hashable, Sendable {
-  /// The request has no such field.
+  /// The request has no `If-Match` field.
   case none
   /// The field is `*`.
   case any
@@ -202,11 +202,10 @@ package protocol SessionHandling: Sendable {
   /// - Parameters:
   ///   - fragment: the fragment, parsed.
   ///   - text: the fragment as received, for the take.
-  /// - Returns: nil if the fragment only has candidates.
+  /// - Returns: the answer to a restart; nil if the fragment only has candidates.
   func apply(
     _ fragment: SDPFragment, text: String, to id: String, of protocol: SessionProtocol,
     match: SessionMatch
   ) async throws(CallRefusal) -> RestartedSession?
-  /// Ends a session.
   func close(_ id: String, of protocol: SessionProtocol) async throws(CallRefusal)
 }

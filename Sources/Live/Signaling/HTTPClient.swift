@@ -51,7 +51,8 @@ public struct HTTPClient: Sendable {
     let promise = loop.makePromise(of: HTTPResponse.self)
     let bodyMaximum = bodyMaximum
     let authorities = authorities
-    // The deadline below is shorter: it covers the complete exchange and has its own message.
+    // Set a longer time limit here than the deadline below, which covers the complete exchange and
+    // has its own message.
     let connection = ClientBootstrap(group: loop)
       .connectTimeout(TimeAmount(timeout * 2))
       .channelInitializer { channel in
@@ -97,7 +98,7 @@ struct HTTPTarget: Sendable {
   /// The `Host` field.
   var authority: String
 
-  /// - Parameter schemes: the plain scheme and its TLS counterpart.
+  /// - Parameter schemes: the scheme without TLS, and the scheme with TLS.
   init(_ url: String, schemes names: [String] = ["http", "https"]) throws(HTTPError) {
     let schemes = names.map { $0 + "://" }
     guard let scheme = schemes.first(where: { url.lowercased().hasPrefix($0) }) else {
@@ -105,7 +106,8 @@ struct HTTPTarget: Sendable {
         reason: "\(url): only \(schemes.joined(separator: " and ")) URLs are supported")
     }
     isSecure = scheme != schemes.first
-    // A fragment is not sent, and control characters would end the request line.
+    // Do not send a fragment; refuse spaces and control characters, which would end the request
+    // line.
     let rest = url.dropFirst(scheme.count).prefix { $0 != "#" }
     guard !rest.isEmpty, rest.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {
       throw HTTPError(reason: "\(url): not a URL")
@@ -195,7 +197,7 @@ private final class HTTPRetrieval: ChannelInboundHandler {
 }
 
 extension EventLoopFuture where Value: Sendable {
-  /// Returns the outcome without throwing.
+  /// Returns the outcome as a `Result` instead of throwing an error.
   fileprivate func result() async -> Result<Value, any Error> {
     do {
       return .success(try await get())

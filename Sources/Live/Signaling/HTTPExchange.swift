@@ -11,7 +11,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
   typealias OutboundIn = Never
   typealias OutboundOut = HTTPServerResponsePart
 
-  /// An event that closes the connection after its response.
+  /// An event that closes the connection after the current response.
   struct Farewell: Sendable {}
 
   private enum State {
@@ -23,7 +23,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     case answering
     /// The response is sent as fast as the client reads it; later requests wait.
     case sending(Sending)
-    /// A refusal is held back for a while; the rest of its request may have arrived already.
+    /// A refusal is being delayed; the rest of the request may have arrived already.
     case delaying(hasEnded: Bool)
     /// The last response was sent; anything further is dropped.
     case finished
@@ -52,7 +52,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
   private let memory: HTTPMemory
   private let handler: HTTPServer.Handler
   private var state = State.idle
-  /// How much of the server's request and response memory this connection uses.
+  /// The number of bytes that this connection has reserved in `memory`.
   private var reservedBytes = 0
   private var isLeaving = false
   /// Whether the current request has the server's token.
@@ -80,7 +80,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     release()
   }
 
-  /// Releases the memory used by request and response.
+  /// Releases the memory reserved for the request and the response.
   private func release() {
     memory.release(reservedBytes)
     reservedBytes = 0
@@ -130,7 +130,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
       return
     }
     reservedBytes += part.readableBytes
-    // Give up the state's copy of the buffer, so that it grows in place.
+    // Drop the state's copy of the buffer, so that the buffer grows in place.
     state = .idle
     body.writeImmutableBuffer(part)
     state = .collecting(head, body)
@@ -145,7 +145,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     request.isAuthorized = isAuthorized
     let promise = context.eventLoop.makePromise(of: HTTPResponse.self)
     let handler = handler
-    // A client is waiting for the response under a time limit, so it goes ahead of background work.
+    // A client is waiting for the response, so the task runs before background work.
     Task(priority: .high) { [request] in promise.succeed(await handler(request)) }
     let bound = NIOLoopBound((exchange: self, context: context), eventLoop: context.eventLoop)
     promise.futureResult.whenSuccess { response in
@@ -166,7 +166,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     }
   }
 
-  /// Returns the response, or a refusal if buffered responses leave no room for it.
+  /// Returns the response, or a refusal if buffered requests and responses leave no memory for it.
   private func admitted(_ response: HTTPResponse) -> HTTPResponse {
     guard memory.reserve(response.body.count, isAnswer: true) else {
       var refusal = HTTPResponse.refusal(
@@ -180,8 +180,8 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
 
   /// Refuses an incomplete request.
   ///
-  /// Closing with unread bytes would reset the connection before the client has read the refusal,
-  /// so the rest is read and dropped for a while.
+  /// Closing the connection before its bytes are read would reset it, and the client could not read
+  /// the refusal. The rest of the request is therefore read and dropped for a while.
   private func refuse(_ status: Int, _ sentence: String, _ context: ChannelHandlerContext) {
     refuse(.refusal(status, sentence), to: nil, context)
   }
@@ -223,9 +223,9 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
 
   /// Starts sending a response.
   ///
-  /// The end of the response lets the pipelining handler pass on the next request, so it is written
-  /// only once the system has accepted everything before it. A client that reads nothing is
-  /// therefore answered only once.
+  /// The pipelining handler passes on the next request once the end of the response is written. The
+  /// end is therefore written only after the system has accepted the rest of the response, so that
+  /// a client that reads nothing gets only one response.
   private func send(
     _ response: HTTPResponse, to request: HTTPRequestHead, _ context: ChannelHandlerContext
   ) {
@@ -253,7 +253,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     guard case .sending(var sending) = state else { return }
     let part = sending.next()
     guard !part.isEmpty else { return conclude(sending, context) }
-    // Give up the local copy of the body, so that it has one owner.
+    // Move the body back into the state, so that it has only one owner.
     state = .sending(sending)
     expect(within: limits.sendSeconds, context)
     let written = context.eventLoop.makePromise(of: Void.self)
@@ -344,10 +344,10 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     }
   }
 
-  /// Starts waiting for the client, replacing the previous wait.
+  /// Starts a time limit for the client, replacing the previous limit.
   ///
-  /// The wait does not restart with each byte, so a client cannot hold a connection open by sending
-  /// a trickle.
+  /// The limit does not restart with each byte, so a client cannot hold a connection open by
+  /// sending single bytes.
   private func expect(within seconds: Int64, _ context: ChannelHandlerContext) {
     limit?.cancel()
     let bound = NIOLoopBound((exchange: self, context: context), eventLoop: context.eventLoop)
@@ -379,7 +379,7 @@ final class HTTPMemory: Sendable {
   private let used = Mutex(0)
   private let maximum: Int
 
-  /// The size of a small response, in bytes: many times that of any refusal.
+  /// The maximum size of a small response, in bytes; every refusal is much smaller.
   private static let smallBytes = 64 << 10
 
   init(maximum: Int) { self.maximum = maximum }

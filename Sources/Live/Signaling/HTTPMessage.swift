@@ -6,7 +6,7 @@ public struct HTTPRequest: Sendable {
   public var method: String
   /// The decoded path without the query, such as `/offer`.
   public var path: String
-  /// The decoded query items in order; an item without a value has an empty one.
+  /// The decoded query items in order; an item without `=` has an empty value.
   public var query: [(name: String, value: String)]
   /// The header fields in order.
   public var headers: [(name: String, value: String)]

@@ -19,8 +19,8 @@ public final class HTTPServer: Sendable {
     public var bodyBytes = 1 << 20
     /// The longest header block in bytes; longer blocks get status 431.
     public var headerBytes = 32 << 10
-    /// The maximum number of open connections; beyond it, the one that has waited longest is
-    /// closed.
+    /// The maximum number of open connections; if there are more, the connection that has been idle
+    /// longest is closed.
     public var connections = 1024
     /// The maximum number of connections from each client address.
     public var clientConnections = 256
@@ -33,8 +33,8 @@ public final class HTTPServer: Sendable {
     /// The time limit in seconds for a client to accept each 256 KiB of a response, and the
     /// remainder at its end.
     public var sendSeconds: Int64 = 60
-    /// The maximum number of bytes of requests and responses on all connections; beyond it, the
-    /// status is 503.
+    /// The maximum number of bytes of requests and responses on all connections; if there are more,
+    /// the status is 503.
     public var waitingBytes = 256 << 20
 
     /// The default limits for signaling.
@@ -89,14 +89,14 @@ public final class HTTPServer: Sendable {
       host: host, port: port, limits: limits, access: access, identity: nil, handler: handler)
   }
 
-  /// Starts listening for HTTPS, or for HTTP without an identity, and for WebSockets.
+  /// Starts listening for HTTP and WebSockets, with TLS if there is an identity.
   /// - Parameter notice: receives a sentence when a resource is exhausted.
   package static func listen(
     host: String, port: Int, limits: Limits = Limits(), access: AccessRules = AccessRules(),
     identity: TLSIdentity?, sockets: [WebSocketRoute] = [],
     notice: @escaping @Sendable (String) -> Void = { _ in }, handler: @escaping Handler
   ) async throws(HTTPError) -> HTTPServer {
-    // Report problems with the files now rather than to the first client.
+    // Report problems with the certificate files now, not when the first client connects.
     if let identity { _ = try TLSHandler(.server(identity)) }
     guard (0...65_535).contains(port) else {
       throw HTTPError(reason: "cannot listen on \(host): \(port) is not a port")
@@ -195,13 +195,13 @@ extension NIOCore.SocketAddress {
 
 /// A server's open connections, whose number is limited.
 ///
-/// If there are too many, the one that has waited longest for its client is closed: a client that
-/// opens hundreds and sends nothing loses its own and does not block other clients.
+/// If there are too many, the connection that has been idle longest is closed. A client that opens
+/// hundreds of connections and sends nothing therefore loses them and does not block other clients.
 final class OpenConnections: Sendable {
   private struct Entry {
     let channel: any Channel
     let client: String
-    /// The `moment` since which the server has waited for the client; nil while a request is
+    /// The `moment` at which the server began to wait for the client; nil while a request is being
     /// answered.
     var waiting: UInt64?
   }
@@ -217,7 +217,7 @@ final class OpenConnections: Sendable {
       return moment
     }
 
-    /// Removes the connection that has waited longest, of one client or of all.
+    /// Removes the connection that has been idle longest, of one client or of all clients.
     mutating func removeOldest(of client: String?) -> (any Channel)? {
       let waiting = entries.filter { entry in
         entry.value.waiting != nil && (client == nil || entry.value.client == client)
@@ -241,14 +241,14 @@ final class OpenConnections: Sendable {
 
   /// - Parameters:
   ///   - maximum: the maximum number of open connections.
-  ///   - clientMaximum: the maximum number of them from one client address.
+  ///   - clientMaximum: the maximum number of open connections from one client address.
   init(maximum: Int, clientMaximum: Int) {
     self.maximum = maximum
     self.clientMaximum = clientMaximum
   }
 
-  /// Adds a connection, possibly replacing another; returns false if every connection that it could
-  /// replace is being answered, or if the server is closed.
+  /// Adds a connection, closing an idle one if there are too many; returns false if none is idle,
+  /// or if the server is closed.
   func admit(_ channel: any Channel) -> Bool {
     let id = ObjectIdentifier(channel)
     let client = channel.remoteAddress?.ipAddress ?? ""
@@ -273,7 +273,7 @@ final class OpenConnections: Sendable {
     return isAdmitted
   }
 
-  /// Records whether a connection's request is being answered, or the next one awaited.
+  /// Records whether a connection's request is being answered; if not, the connection is idle.
   func setAnswering(_ channel: any Channel, _ isAnswering: Bool) {
     state.withLock { state in
       let moment = isAnswering ? nil : state.next()
@@ -288,7 +288,7 @@ final class OpenConnections: Sendable {
       state.isClosed = true
       return state.entries.values.map(\.channel)
     }
-    // They all have the same two seconds, however many there are.
+    // All connections share the same two seconds.
     for connection in open {
       let limit = connection.eventLoop.scheduleTask(in: .seconds(2)) {
         connection.close(promise: nil)
@@ -300,10 +300,10 @@ final class OpenConnections: Sendable {
   }
 }
 
-/// Stops accepting connections for a second when accepting fails, and reports that once.
+/// Stops accepting connections for a second when accepting fails, and reports the first failure.
 ///
-/// The system keeps reporting waiting connections; without descriptors for them, the event loop
-/// would do nothing else.
+/// The system keeps reporting waiting connections. If there are no descriptors left for them, the
+/// event loop would otherwise only retry.
 final class AcceptRest: ChannelInboundHandler {
   typealias InboundIn = any Channel
 
@@ -334,8 +334,8 @@ final class AcceptRest: ChannelInboundHandler {
 }
 
 extension ServerBootstrap {
-  /// Creates a bootstrap for a server of small messages, which pauses while no further connection
-  /// can be accepted.
+  /// Creates a bootstrap for a server that sends small messages at once, and that pauses while it
+  /// cannot accept further connections.
   static func accepting(_ notice: @escaping @Sendable (String) -> Void) -> ServerBootstrap {
     ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .serverChannelOption(.backlog, value: 512)

@@ -5,7 +5,7 @@ import Room
 public struct SessionClient: Sendable {
   /// The protocol spoken with the endpoint.
   public let kind: SessionProtocol
-  /// The endpoint's URL, as the user gave it.
+  /// The endpoint's URL, as passed to the initialiser.
   public let endpoint: String
   private let token: BearerToken?
   private let http: HTTPClient
@@ -37,7 +37,8 @@ public struct SessionClient: Sendable {
 
   private var access: SessionAccess { SessionAccess(endpoint: endpoint, token: token?.text) }
 
-  /// Returns the ICE servers that the endpoint states before a session; empty if it states none.
+  /// Returns the ICE servers that the endpoint lists before a session exists; empty if it lists
+  /// none.
   public func iceServers() async throws(HTTPError) -> [LinkedICEServer] {
     let response = try await send(access.options)
     return response.isGood ? response.linkedICEServers : []
@@ -63,8 +64,8 @@ public struct SessionClient: Sendable {
   }
 
   /// Sends candidates.
-  /// - Returns: false if the server accepts none (RFC 9725 section 4.3.1), which is not a failure,
-  ///   because it also learns addresses from checks.
+  /// - Returns: false if the server accepts no candidates (RFC 9725 section 4.3.1). That is not a
+  ///   failure, because the server also learns addresses from connectivity checks.
   public func add(fragment: String, to session: Session) async throws(HTTPError) -> Bool {
     let response = try await send(
       access.patch(fragment, session: session.url, match: session.entityTag))
@@ -73,7 +74,7 @@ public struct SessionClient: Sendable {
     return true
   }
 
-  /// Restarts ICE: sends new parameters and returns the server's.
+  /// Restarts ICE: sends new ICE parameters, and returns the server's parameters.
   /// - Returns: the server's fragment; `session` has the new entity tag.
   public func restart(fragment: String, of session: inout Session) async throws(HTTPError)
     -> String

@@ -24,7 +24,7 @@ package struct SessionRoutes: Sendable {
   /// An endpoint, or one of its sessions.
   private struct Place {
     var kind: SessionProtocol
-    /// nil for the endpoint itself.
+    /// The session's identifier; nil for the endpoint itself.
     var id: String?
 
     init?(_ path: String) {
@@ -175,7 +175,7 @@ extension HTTPResponse {
   }
 }
 
-/// The problem members that are used here.
+/// The members of problem details that are used here.
 private struct Problem: Encodable {
   var detail: String
   var status: Int

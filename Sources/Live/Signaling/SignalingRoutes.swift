@@ -17,12 +17,12 @@ import SDP
 ///     /whip, /whep       as in `SessionRoutes`
 ///
 /// A call's identifier cannot be guessed: a client that has it may read, change and end the call.
-/// Requests about all calls need the server's token; without it, `/calls` lists none.
+/// Requests about all calls need the server's token; without it, `/calls` lists no calls.
 ///
 /// An offer with a running call's id changes that call.
 ///
-/// Refusals are JSON objects whose `error` is one sentence; those of WHIP and WHEP, and those for a
-/// missing token, are problem details (RFC 9457).
+/// Refusals are JSON objects whose `error` is one sentence; refusals of WHIP and WHEP requests, and
+/// of requests without a required token, are problem details (RFC 9457).
 public struct SignalingRoutes: Sendable {
   private let calls: any CallHandling
   private let page: String
@@ -159,7 +159,7 @@ extension HTTPResponse {
     headers.append(
       (
         "Content-Security-Policy",
-        // The calling page itself has a stricter policy with its script's hash.
+        // The page for calls has a stricter policy, with its script's hash.
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
           + "img-src data: blob:; media-src blob:"
       ))
@@ -174,10 +174,11 @@ extension HTTPResponse {
 }
 
 extension CallRefusal {
-  /// The longest accepted description in bytes: the take records every description.
+  /// The longest accepted description in bytes; it is limited because the take records every
+  /// description.
   static let descriptionBytes = 256 << 10
 
-  /// Refuses a description longer than any real one.
+  /// Refuses a description that is longer than any real description.
   static func check(length text: String) throws(CallRefusal) {
     guard text.utf8.count <= descriptionBytes else {
       throw CallRefusal(
@@ -187,7 +188,6 @@ extension CallRefusal {
 }
 
 extension CallRefusal.Kind {
-  /// The HTTP status code.
   var status: Int {
     switch self {
     case .badRequest: 400
@@ -233,7 +233,7 @@ private struct OfferBody: Decodable {
   }
 }
 
-/// A received candidate and its call; null means there are no more.
+/// A received candidate and its call; a null candidate means that there are no more.
 private struct CandidateBody: Decodable {
   let id: String
   let content: CandidateInit?

@@ -105,7 +105,7 @@ final class TLSHandler: ChannelDuplexHandler {
   private func send(_ context: ChannelHandlerContext, _ promise: EventLoopPromise<Void>?) {
     let bytes = session.drainOutput()
     guard promise != nil || !bytes.isEmpty else { return }
-    // Even an empty write completes only after earlier ones.
+    // Even an empty write completes only after all earlier writes.
     context.writeAndFlush(
       wrapOutboundOut(context.channel.allocator.buffer(bytes: bytes)), promise: promise)
   }

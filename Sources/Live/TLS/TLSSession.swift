@@ -16,9 +16,9 @@ package enum TLSRole {
   /// Connects to a server by its name or address, which its certificate must contain (RFC 9110
   /// section 4.3.4).
   ///
-  /// The trusted authorities are those in the file, or else the system's, which `SSL_CERT_FILE`
-  /// replaces as in every program that uses OpenSSL. The protocol, if any, is offered by its ALPN
-  /// name (RFC 7301).
+  /// The client trusts the authorities in the `authorities` file, or else the system's. As in every
+  /// program that uses OpenSSL, `SSL_CERT_FILE` replaces the system's authorities. The protocol, if
+  /// any, is offered by its ALPN name (RFC 7301).
   case client(host: String, authorities: String?, protocol: String?)
   case server(TLSIdentity)
 }
@@ -28,12 +28,12 @@ package struct TLSError: Error, Hashable, Sendable {
   package var reason: String
 }
 
-/// One OpenSSL connection between two memory buffers; the socket's owner moves the bytes.
+/// An OpenSSL connection that reads from and writes to memory buffers; the caller moves the bytes
+/// to and from the socket.
 package final class TLSSession {
-  /// What a handshake, read or write achieved.
+  /// A handshake's progress.
   package enum Progress { case waiting, done, failed }
 
-  /// A read's result.
   package enum Reading {
     case bytes([UInt8])
     case waiting
@@ -168,7 +168,8 @@ package final class TLSSession {
     SSL_get_error(handle, result) == SSL_ERROR_WANT_READ
   }
 
-  /// Records OpenSSL's reason; a certificate error is more specific than the alert it causes.
+  /// Sets `failure` to OpenSSL's reason; prefers a certificate error, which is more specific than
+  /// the alert it causes.
   private func record(_ what: String) {
     let verification = SSL_get_verify_result(handle)
     if verification != Int(X509_V_OK), let words = X509_verify_cert_error_string(verification) {

@@ -209,7 +209,7 @@ package struct LinkType: RawRepresentable, Hashable, Sendable {
   /// A header with only the protocol family, in the byte order of the capturing machine.
   package static let null = LinkType(rawValue: 0)
   package static let ethernet = LinkType(rawValue: 1)
-  /// IPv4 or IPv6 without a link header; BSD/OS and OpenBSD wrote the other two numbers.
+  /// IPv4 or IPv6 without a link header; BSD/OS and OpenBSD use the two numbers below.
   package static let raw = LinkType(rawValue: 101)
   package static let rawBSD = LinkType(rawValue: 12)
   package static let rawOpenBSD = LinkType(rawValue: 14)
@@ -241,7 +241,8 @@ package struct LinkType: RawRepresentable, Hashable, Sendable {
   package static let wirelessRadiotap = LinkType(rawValue: 127)
   package static let wirelessAVS = LinkType(rawValue: 163)
   package static let perPacketInformation = LinkType(rawValue: 192)
-  /// Frames of any link type with their process, from macOS; older files use 149.
+  /// Frames of any link type with the process that sent or received them, from macOS; older files
+  /// use 149.
   package static let packetTap = LinkType(rawValue: 258)
   package static let packetTapOfUser = LinkType(rawValue: 149)
   /// Packets logged by a Linux netfilter rule (NFLOG).
@@ -323,7 +324,7 @@ struct PcapFormat: Sendable {
     recordLength = kind == Self.patched ? 24 : 16
     let major = order.uint16(header, at: 4)
     guard major == 2 else { throw .version(major: major, minor: order.uint16(header, at: 6)) }
-    // If bit 26 is set, bits 28 to 31 give the length of the frame checksum in 16-bit words.
+    // If bit 26 is set, bits 28 to 31 contain the length of the frame checksum in 16-bit words.
     let network = order.uint32(header, at: 20)
     linkType = LinkType(rawValue: UInt16(truncatingIfNeeded: network))
     checksumLength = network & 0x0400_0000 != 0 ? Int(network >> 28) * 2 : 0
@@ -361,8 +362,8 @@ struct PcapFormat: Sendable {
   /// Advances to the next plausible record, or to the end of the bytes; returns whether it found
   /// one.
   ///
-  /// A record header has a time near the last one, a valid fraction of a second and two consistent
-  /// frame lengths: random bytes look like that once in 10^15 offsets.
+  /// A record header has a time near the last record's, a valid fraction of a second and two
+  /// consistent frame lengths: random bytes look like that once in 10^15 offsets.
   func findRecord(in bytes: RawSpan, at start: inout Int, after last: Int64) -> Bool {
     let near = last / 1_000_000_000
     while bytes.byteCount - start >= recordLength {

@@ -32,7 +32,7 @@ package struct CapturedDatagram: Hashable, Sendable {
   package var isTruncated = false
   /// Whether offload had merged the datagram with others.
   package var wasJoined = false
-  /// The ECN field of the IP header; for a fragmented datagram, that of its fragments together.
+  /// The ECN field of the IP header; for a fragmented datagram, combined from all fragments.
   package var ecn = ECNMark.notCapable
 }
 
@@ -41,7 +41,7 @@ package struct CapturedStreamPiece: Hashable, Sendable {
   package var unixNanoseconds: Int64
   package var tuple: FiveTuple
   package var payload: PayloadPlace
-  /// The number of bytes missing before these.
+  /// The number of bytes missing before this piece.
   package var lost: Int
   /// Whether the direction ends here.
   package var isEnd: Bool
@@ -346,8 +346,8 @@ package struct CaptureCounters: Hashable, Sendable {
   /// Packets captured more than once: on another interface, or on a mirror port.
   package var duplicates: UInt64 = 0
   package var datagrams: UInt64 = 0
-  /// Datagrams that segmentation or receive offload had merged, and the number they were split
-  /// into.
+  /// Captured datagrams that were merged by offload, and the number of datagrams that they were
+  /// split into.
   package var joinedDatagrams: UInt64 = 0
   package var splitDatagrams: UInt64 = 0
   package var segments: UInt64 = 0

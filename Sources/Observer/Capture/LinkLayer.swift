@@ -33,7 +33,7 @@ enum LinkLayer {
     content(of: frame, in: 0..<frame.byteCount, type, 0)
   }
 
-  /// Finds the IP packet in a part of a frame that begins as frames of a link type do.
+  /// Finds the IP packet in a range of a frame that begins with a header of this link type.
   ///
   /// - Parameter depth: the number of enclosing layers.
   static func content(of frame: RawSpan, in range: Range<Int>, _ type: LinkType, _ depth: Int)
@@ -128,7 +128,7 @@ enum LinkLayer {
     case 0xaaaa03:
       guard range.count >= 8 else { return .malformed }
       let organization = frame.uint32(at: range.lowerBound + 2) & 0xff_ffff
-      // The codes of RFC 1042 and of its translation by bridges (802.1H) precede an EtherType.
+      // An EtherType follows the organization codes of RFC 1042 and of bridges (802.1H).
       guard organization == 0 || organization == 0xf8 else { return .unread(.logicalLink) }
       let type = frame.uint16(at: range.lowerBound + 6)
       guard type > 1500 else { return .unread(.etherType(type)) }
@@ -168,7 +168,7 @@ enum LinkLayer {
     return .ip(range.dropFirst(length))
   }
 
-  /// Parses PPP on a serial line or Cisco HDLC; the address tells them apart.
+  /// Parses PPP on a serial line or Cisco HDLC; the address byte distinguishes them.
   private static func serial(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int) -> Content {
     guard let first = range.first else { return .malformed }
     if range.count >= 4, [0x0f, 0x8f].contains(frame.byte(at: first)),
@@ -192,7 +192,7 @@ enum PointToPoint {
     return content(frame, range.dropFirst(6).prefix(length), depth)
   }
 
-  /// Parses a frame starting at its address or protocol, both of which may be omitted or shortened.
+  /// Parses a frame, whose address may be omitted and whose protocol may be shortened to one byte.
   static func content(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int) -> LinkLayer.Content {
     var rest = range
     if rest.count >= 2, frame.uint16(at: rest.lowerBound) == 0xff03 { rest = rest.dropFirst(2) }

@@ -1,6 +1,6 @@
 import Wire
 
-/// Finds the datagrams that offload merged into one before it was captured.
+/// Finds the datagrams that offload merged into one datagram before the capture.
 ///
 /// With segmentation offload (UDP_SEGMENT) and receive offload (UDP_GRO), a capture shows one large
 /// datagram for many of equal size, the last of which may be shorter. IP headers do not reveal the
@@ -54,7 +54,7 @@ enum OffloadSplit {
 
   /// Returns whether a payload consists of datagrams of the given size.
   ///
-  /// Each one after the first must continue a stream, except that the last may be a message of
+  /// Each datagram after the first must continue a stream, except that the last may be a message of
   /// another kind.
   private static func isChain(_ payload: RawSpan, _ size: Int, _ sources: FlowSources) -> Bool {
     let first = payload.byte(at: 0) & 0xc0
@@ -238,7 +238,7 @@ struct FlowSources {
   /// The maximum number of sources; further ones are probably spoofed, and replace the earlier ones
   /// in turn.
   private static let sourcesMaximum = 8
-  /// Fewer packets than this may be missing between two captured packets of a source.
+  /// The number of packets missing between two captured packets of a source must be less than this.
   private static let missedMaximum: UInt16 = 64
 
   private var followed: [Source] = []
@@ -271,8 +271,8 @@ struct FlowSources {
     }
   }
 
-  /// Returns the first offset that `accepts` allows and at which a packet continues a known source
-  /// other than the first packet's; nil if there is none.
+  /// Returns the first offset, among those that `accepts` allows, at which another known source's
+  /// next packet begins; nil if there is none.
   func place(
     in payload: RawSpan, from begin: Int, where accepts: (Int) -> Bool
   ) -> Int? {

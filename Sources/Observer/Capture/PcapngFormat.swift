@@ -110,8 +110,8 @@ struct PcapngFormat: Sendable {
   /// The maximum block length that the search after damage accepts, in bytes.
   private static let soughtMaximum = 1 << 20
 
-  /// Advances to the next plausible block, to one that may be incomplete, or to the end of the
-  /// bytes; returns whether it found a complete one.
+  /// Advances to the next plausible block, which may be incomplete, or to the end of the bytes;
+  /// returns whether it found a complete block.
   ///
   /// A plausible block has a known type and equal lengths at both ends.
   func findBlock(in bytes: RawSpan, at start: inout Int) -> Bool {
@@ -137,8 +137,8 @@ struct PcapngFormat: Sendable {
     return length >= 16 && length % 4 == 0 && length <= Self.soughtMaximum
   }
 
-  /// Returns the frames lost since the last report, or nil if there are none; the sum of all
-  /// reports fits into an Int64.
+  /// Returns the number of frames lost since the last report, or nil if there are none; the sum of
+  /// all reports fits into an Int64.
   private mutating func nextDropReport() -> UInt64? {
     let lost = min(dropped, Self.reportedMaximum - reported)
     dropped = 0
@@ -211,7 +211,8 @@ struct PcapngFormat: Sendable {
     interfaces.append(interface)
   }
 
-  /// Parses an Enhanced Packet Block (section 4.3); nil if the interface has decrypted copies.
+  /// Parses an Enhanced Packet Block (section 4.3); nil if the interface's packets are decrypted
+  /// copies.
   private mutating func enhancedPacket(_ body: Range<Int>, in bytes: RawSpan, _ offset: Int)
     throws(CaptureError) -> CaptureRecord?
   {
@@ -385,9 +386,9 @@ extension RawSpan {
 ///
 /// All capture times pass through here. pcapng allows any date (even years of twelve digits),
 /// damaged files contain random ones, and takes use 64-bit nanoseconds since 1970. A record outside
-/// of `range` is timed from the previous record; if that one was outside too, the time between them
-/// is kept. A capture from the year 2500 thus keeps its order and intervals, but its take begins in
-/// 1970; such records are counted.
+/// of `range` gets the previous record's time, plus the interval since the last record outside of
+/// `range` if there was one. A capture from the year 2500 thus keeps its order and intervals, but
+/// its take begins in 1970; such records are counted.
 struct RecordTimes: Sendable {
   /// From 1823 to 2116, in nanoseconds since 1970.
   static let range = -(Int64(1) << 62)...(Int64(1) << 62) - 1

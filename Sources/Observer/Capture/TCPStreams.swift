@@ -2,7 +2,7 @@ import Wire
 
 /// Reassembles TCP segments (RFC 9293) into one stream of bytes per direction.
 ///
-/// Early segments wait for the missing ones, in small numbers and for a short time; then the stream
+/// A limited number of early segments waits a short time for missing segments; then the stream
 /// continues after a gap of known length.
 struct TCPStreams: Sendable {
   static let streamsMaximum = 4096
@@ -185,7 +185,7 @@ struct TCPStreams: Sendable {
     var oldest = 0
     while streams.count > Self.streamsMaximum, oldest < order.count {
       let (tuple, number) = order[oldest]
-      // A newer stream may have the addresses of this one if it has ended.
+      // If this stream has ended, a newer stream may have the same addresses.
       if let lost = streams[tuple], lost.number == number {
         streams[tuple] = nil
         held -= lost.held

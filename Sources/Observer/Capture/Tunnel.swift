@@ -198,7 +198,7 @@ enum MobileCore {
 enum LayerTwoTunnel {
   static func content(_ payload: RawSpan) -> LinkLayer.Content? {
     let flags = payload.uint16(at: 0)
-    // The header must have version 2 and no reserved bit set, and not be that of a control message.
+    // The version must be 2, no reserved bit may be set, and control messages are excluded.
     guard flags & 0x8000 == 0, flags & 0x34ff == 2 else { return nil }
     var length = 2
     var end = payload.byteCount

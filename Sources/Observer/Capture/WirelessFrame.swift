@@ -42,7 +42,7 @@ enum WirelessFrame {
     let present = frame.byte(at: header.lowerBound + 4)
     var flags: UInt8 = 0
     if present & 2 != 0 {
-      // A time of eight bytes, aligned to eight bytes, precedes the flags.
+      // An eight-byte time, aligned to eight bytes, may precede the flags.
       var offset = 4 + 4 * words
       if present & 1 != 0 { offset = (offset + 7) & ~7 + 8 }
       if offset < header.count { flags = frame.byte(at: header.lowerBound + offset) }
@@ -202,7 +202,7 @@ package enum UnreadLayer: Hashable, Sendable {
     }
   }
 
-  /// Whether the protocol is a known one; random bytes rarely match a known number.
+  /// Whether the protocol is known; random bytes rarely match a known number.
   var isNamed: Bool {
     switch self {
     case .etherType(let number): Self.etherTypes[number] != nil
@@ -286,7 +286,7 @@ package struct UnreadLayers: Hashable, Sendable {
   /// Each layer with its number of packets, in order of first appearance.
   package private(set) var counts: [(layer: UnreadLayer, packets: UInt64)] = []
   /// Packets in layers that are not counted separately: a damaged capture may have 65,536 different
-  /// ones.
+  /// layers.
   package private(set) var further: UInt64 = 0
 
   /// The maximum number of layers that are counted separately.

@@ -235,8 +235,8 @@ struct EpochProtection: Sendable {
     return header + sealed
   }
 
-  /// A decrypted record: its header with the number in the clear, its whole number, and its
-  /// plaintext with type and padding.
+  /// A decrypted record: the header with the record number in the clear, the full record number,
+  /// and the plaintext with its type and padding.
   struct Opened {
     var header: [UInt8]
     var number: UInt64
@@ -261,7 +261,7 @@ struct EpochProtection: Sendable {
       header[place] ^= mask[index]
       low = low << 8 | UInt64(header[place])
     }
-    // Picks the number nearest to the expected one (section 4.2.2).
+    // Picks the number nearest to the expected number (RFC 9147 section 4.2.2).
     let range: UInt64 = record.number.count == 2 ? 1 << 16 : 1 << 8
     var number = next & ~(range - 1) | low
     if number + range / 2 < next {
@@ -287,7 +287,7 @@ struct EpochProtection: Sendable {
 package struct RecordResealing: Sendable {
   private struct Epoch: Sendable {
     var number: UInt64
-    /// The secrets from which the next epoch's are derived; empty for the handshake.
+    /// The secrets from which the next epoch's secrets are derived.
     var secrets: (old: [UInt8], new: [UInt8])
     var old: EpochProtection
     var new: EpochProtection
@@ -358,8 +358,8 @@ package struct RecordResealing: Sendable {
 }
 
 extension LoggedSecrets {
-  /// Returns both sides' SRTP keys with salts of a DTLS 1.3 association (RFC 5764 section 4.2); nil
-  /// if the profile is not supported or a secret is missing.
+  /// Returns a DTLS 1.3 association's SRTP keys with salts, for both sides (RFC 5764 section 4.2);
+  /// nil if the profile is not supported or a secret is missing.
   package func srtpKeys(
     _ profile: SRTPProfile, _ suite: CipherSuite
   ) -> (client: [UInt8], server: [UInt8])? {

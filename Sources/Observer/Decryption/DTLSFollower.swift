@@ -98,7 +98,8 @@ package struct DTLSFollower: Sendable {
 
     /// Whether the record may carry an SCTP packet.
     ///
-    /// DTLS 1.3 acknowledgements look alike, but are shorter than any packet with a data chunk.
+    /// Encrypted acknowledgements in DTLS 1.3 look the same, but are shorter than any packet with a
+    /// data chunk.
     var isData: Bool {
       switch self {
       case .plain(let record): record.type == ContentType.applicationData

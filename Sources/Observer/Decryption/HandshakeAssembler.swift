@@ -133,7 +133,7 @@ struct Hello: Sendable {
   var random: [UInt8] = []
   /// A server's version, or the versions that a client offers, as on the wire.
   var versions: [UInt16] = []
-  /// A server's cipher suite, or a client's first one.
+  /// A server's cipher suite, or the first suite that a client offers.
   var cipherSuite = CipherSuite(rawValue: 0)
   var profiles: [SRTPProfile] = []
   var usesExtendedMasterSecret = false

@@ -156,7 +156,7 @@ extension SRTPKey {
   ///
   /// The key and its salt are in hexadecimal or base64. `WHICH` is an SSRC (`ssrc:1234` or
   /// `ssrc:0x4d2`), or the source address of the packets with or without a port (`192.0.2.1:5000`).
-  /// If no suite is given, the key's length determines it.
+  /// Without `SUITE`, the key's length determines the possible suites.
   package init(parsing text: String) throws(SRTPKeyError) {
     var rest = text[...]
     var scope = Scope.any

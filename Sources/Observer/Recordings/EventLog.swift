@@ -165,7 +165,7 @@ package struct EventLog {
     return event.integer(1) != nil
   }
 
-  /// Kinds of version 1 events that are not packets.
+  /// Names of version 1 events that are not packets, by kind.
   private static let version1Names: [Int64: String] = [
     5: "audio playout event", 6: "loss-based estimate", 7: "delay-based estimate",
     8: "stream configuration", 9: "stream configuration", 10: "stream configuration",

@@ -63,8 +63,8 @@ extension PacketRecording {
 
   /// Calls a closure with the range of each frame's body, and skips damage up to the next frame.
   ///
-  /// A frame is a head of ten bytes, which begins with a mark and ends with the body's length, and
-  /// the body.
+  /// A frame is a head of ten bytes followed by the body; the head begins with a mark and ends with
+  /// the body's length.
   private mutating func eachFrame(
     of file: [UInt8], from start: Int, mark: [UInt8],
     _ body: (_ recording: inout Self, _ place: Range<Int>) -> Void
@@ -140,7 +140,7 @@ extension PacketRecording {
       let before = clock ?? (time, 0)
       let ticks = before.ticks + Int64(Int32(bitPattern: time &- before.last))
       clock = (time, ticks)
-      // Timestamps may jump by hours with each packet.
+      // Timestamps may jump by hours with each packet, so the total is limited.
       let rate: Int64 = shown == .audio ? 48_000 : 90_000
       let seconds = min(max(0, ticks) / rate, 4_000_000_000)
       recording.add(
@@ -264,7 +264,7 @@ extension PacketRecording {
     notes.append("its lines have no date: the take begins in 1970")
   }
 
-  /// Returns whether one of the first lines is an RTP or RTCP packet, by its version, 2.
+  /// Returns whether one of the first lines is an RTP or RTCP packet, judging by its version.
   static func hasDumpLine(_ head: [UInt8]) -> Bool {
     head.split(separator: UInt8(ascii: "\n"), maxSplits: 100).prefix(100).contains { line in
       dumpLine(line).map { $0.bytes.count >= 8 && $0.bytes[0] >> 6 == 2 } ?? false
@@ -305,7 +305,7 @@ extension PacketRecording {
 /// The head before each packet in an rtpproxy recording (`struct pkt_hdr_adhoc`).
 ///
 /// It has the source address in 20 bytes, the Unix time in seconds as a double, and the packet
-/// length in two bytes, without gaps. Its byte order is that of the recording machine, which is
+/// length in two bytes, without gaps. Its byte order depends on the recording machine, which is
 /// assumed to be little-endian.
 struct ProxyRecord {
   private(set) var unixNanoseconds: Int64
@@ -316,7 +316,7 @@ struct ProxyRecord {
   /// AF_INET, and AF_INET6 on Linux and FreeBSD; on FreeBSD, the family is a single byte.
   private static let families: Set<UInt8> = [2, 10, 28]
 
-  /// Reads the head at an offset; fails if it cannot be one.
+  /// Parses the head at an offset; fails if the bytes cannot be a head.
   init?(_ bytes: [UInt8], at place: Int) {
     guard place + Self.headBytes <= bytes.count, Self.families.contains(bytes[place]),
       bytes[place + 1] == 0

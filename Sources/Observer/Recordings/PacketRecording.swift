@@ -249,8 +249,8 @@ package struct PacketRecording: Sendable {
     piece.zeros(zeros)
   }
 
-  /// Joins descriptions into one with all m-sections, because an end's later description would
-  /// replace its earlier one.
+  /// Joins descriptions into a single description with all m-sections, because an end's later
+  /// description would replace an earlier one.
   private static func joined(_ descriptions: [String]) -> [String] {
     guard descriptions.count > 1, let first = descriptions.first else { return descriptions }
     let sections = descriptions.flatMap { text in
@@ -309,8 +309,8 @@ struct StreamEvidence {
     shapes.add(header, packet.span.bytes, clock.add(header, at: time))
   }
 
-  /// Returns the stream's actual kind, and its codec if the payloads reveal it, if the packets
-  /// contradict what the file states; nil if they do not.
+  /// If the packets contradict what the file states, returns the stream's actual kind, and its
+  /// codec if the payloads reveal it; otherwise nil.
   func contradiction(of kind: MediaKind?, _ codec: String?) -> (kind: MediaKind, codec: String?)? {
     if let shown = shapes.codec(isVideo: clock.isVideo), shown != "red" {
       let shownKind = StaticPayloadTypes.kind(of: shown) ?? .audio

@@ -17,7 +17,7 @@ struct FirefoxReport {
 
   static func all(in document: JSONValue) -> [FirefoxReport] {
     let reports = (document.elements.isEmpty ? [document] : document.elements).prefix(most)
-    // Several reports may have the same connection's id, so they are joined.
+    // Several reports may describe the same connection, so those with the same id are joined.
     var names: [String] = []
     var joined: [String: [JSONValue]] = [:]
     for report in reports {

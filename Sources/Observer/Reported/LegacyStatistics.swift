@@ -1,6 +1,6 @@
 package import Wire
 
-/// Translates statistics from before the W3C names, keeping the original members.
+/// Adds W3C names to statistics that predate them, keeping the original members.
 ///
 /// The `goog...` members in Chromium's callback-based getStats (until 2022) are all strings.
 package enum LegacyStatistics {

@@ -3,13 +3,13 @@ import Wire
 /// A log collector's line, with the program's own line extracted from it.
 ///
 /// `docker logs`, journald or the program's own logger put a time, a level and names before the
-/// program's line, or put the line into JSON of their own.
+/// program's line, or wrap the line in their own JSON.
 struct LoggedLine: Sendable {
   /// The program's own line, without additions.
   var text: Substring
-  /// The Unix time of the collector or logger, in milliseconds, if it states one.
+  /// The collector's or logger's Unix time in milliseconds; nil if it states no time.
   var unixMilliseconds: Double?
-  /// Whether the program's line continues in the next one; Docker and Kubernetes split long lines.
+  /// Whether the program's line continues in the next line; Docker and Kubernetes split long lines.
   var isSplit = false
 
   /// The JSON members in which collectors and loggers store the program's line.
@@ -18,7 +18,7 @@ struct LoggedLine: Sendable {
     "time", "timestamp", "@timestamp", "ts", "__REALTIME_TIMESTAMP",
   ]
 
-  /// Removes one layer of what was added to a line; fails if there is none.
+  /// Removes one layer of additions from a line; fails if there is none.
   init?(_ line: Substring) {
     let line = line.drop { $0.isWhitespace }
     if line.first == "{" {
@@ -103,7 +103,7 @@ package struct LogUnwrapper: Sendable {
 
   package init() {}
 
-  /// Extracts the program's line from one of the collector's; returns nil if it has no event.
+  /// Extracts the program's line from a collector's line; returns nil if it contains no event.
   package mutating func line(in line: String) -> String? {
     var text = line[...]
     var milliseconds: Double?
@@ -157,7 +157,7 @@ package struct LogUnwrapper: Sendable {
     return value["statsSessionId"] != nil || value["fileFormat"] != nil ? value : nil
   }
 
-  /// Returns the event with the collector's time, unless it has one of its own.
+  /// Returns the event with the collector's time, unless the event already has a time.
   private static func stamped(_ event: JSONValue, _ milliseconds: Double?) -> JSONValue {
     guard let milliseconds else { return event }
     if case .list(let items) = event {

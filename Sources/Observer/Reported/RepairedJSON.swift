@@ -100,8 +100,8 @@ package struct RepairedJSON: Sendable {
     return true
   }
 
-  /// Moves on to the next item of the innermost list or object, skipping a member's name; returns
-  /// false at the end of the list or object, and nil if the text is damaged.
+  /// Moves on to the next item of the innermost list or object, copying its comma and its member
+  /// name; returns false at the end of the list or object, and nil if the text is damaged.
   private mutating func hasNext(isFirst: Bool) -> Bool? {
     guard let end = open.last else { return false }
     skipSpace()

@@ -16,7 +16,7 @@ package struct ReportedDocument: Sendable {
   package private(set) var isLog = false
   /// The number of elements of a log that were skipped because they are not events.
   package private(set) var strangeLines: UInt64 = 0
-  /// The number of a log's entries whose times have no known form.
+  /// The number of a log's entries whose times could not be parsed.
   package private(set) var unreadTimes: UInt64 = 0
   /// How many milliseconds the writer's local time is ahead of Unix time, if entries have local
   /// times.
@@ -201,7 +201,8 @@ package struct ReportedDocument: Sendable {
 
   // MARK: Logs
 
-  /// Reads getUserMedia calls: a request and its result in current dumps, a log entry in 2016's.
+  /// Reads getUserMedia calls: a request and its result in current dumps, a log entry in dumps of
+  /// the 2016 server.
   private mutating func readDevices(_ value: JSONValue?) {
     for entry in value?.elements ?? [] {
       let name = entry["request_type"]?.text ?? "getUserMedia"
@@ -315,7 +316,7 @@ package struct ReportedDocument: Sendable {
     entry["timestamp"]?.unixMilliseconds ?? entry["time"]?.unixMilliseconds
   }
 
-  /// Returns an entry's date, if it is written as one.
+  /// Returns an entry's date; nil if its time is not written as a date.
   private static func date(of entry: JSONValue) -> ReportedDate? {
     guard entry["timestamp"]?.number == nil else { return nil }
     return (entry["timestamp"]?.text ?? entry["time"]?.text).flatMap { ReportedDate($0) }

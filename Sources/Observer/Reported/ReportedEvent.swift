@@ -2,7 +2,7 @@ package import Wire
 
 /// An event that another WebRTC stack reported about itself, whatever the file format.
 ///
-/// Names are those of the W3C API: `setLocalDescription`, `iceconnectionstatechange`.
+/// Names follow the W3C API: `setLocalDescription`, `iceconnectionstatechange`.
 package struct ReportedEvent: Hashable, Sendable {
   /// What happened: an API call or its result, an event, or a statistics report.
   package enum Content: Hashable, Sendable {
@@ -62,7 +62,7 @@ package struct ReportedStats: Hashable, Sendable {
   }
 
   package var form: Form
-  /// The Unix time in milliseconds of objects without one; nil for the event's time.
+  /// The Unix time, in milliseconds, of objects without a timestamp; nil for the event's time.
   package var timestamp: Double?
   package var objects: [Object]
 
@@ -101,7 +101,7 @@ package struct ReportedStats: Hashable, Sendable {
 
   /// Parses a report in getStats form: a map from id to object.
   ///
-  /// - Parameter timestamp: the time of objects without one; nil for the event's time.
+  /// - Parameter timestamp: the time of objects without a timestamp; nil for the event's time.
   package init(map value: JSONValue, form: Form, timestamp: Double?) {
     self.form = form
     self.timestamp = timestamp

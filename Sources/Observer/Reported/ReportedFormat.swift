@@ -47,7 +47,7 @@ package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
       {
         self = .internals
       } else {
-        // Parsing will tell the two kinds of JSON documents apart.
+        // A guess is enough, because the same parser reads both formats.
         self = words.contains("\"type\"") ? .getstats : .internals
       }
     case UInt8(ascii: "["):
@@ -86,8 +86,8 @@ package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
     return line.first == UInt8(ascii: "[") && ReportedNames.methods[name] != nil
   }
 
-  /// Returns whether only the first of a log's times is a Unix time, in milliseconds, and each
-  /// other is the time since the line before it.
+  /// Returns whether a log's first time is a Unix time in milliseconds and each later time counts
+  /// from the previous line.
   static func areRelative(_ times: [Double]) -> Bool {
     guard let first = times.first, first > 1e11, times.count > 1 else { return false }
     return times.dropFirst().allSatisfy { $0.magnitude < 1e9 }

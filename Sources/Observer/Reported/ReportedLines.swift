@@ -177,8 +177,8 @@ package struct ReportedLines: Sendable {
     return member
   }
 
-  /// Parses a Jitsi report, which has the changed members of all current objects, and 0 in place of
-  /// the common time.
+  /// Parses a Jitsi report, which has the changed members of all current objects; an object's
+  /// timestamp is 0 if it equals the report's.
   private func factoredStats(_ value: JSONValue) -> ReportedStats {
     var report = ReportedStats(
       map: value, form: .changedMembers, timestamp: value["timestamp"]?.unixMilliseconds)

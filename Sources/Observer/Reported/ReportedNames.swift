@@ -109,7 +109,7 @@ package enum ReportedNames {
     return names
   }()
 
-  /// Ranges of numbers, each with its member names in order.
+  /// The first number of each range, with the names of the range's members in order.
   private static let numberedMembers: [(Int, String)] = [
     (4, "payloadType transportId mimeType clockRate channels sdpFmtpLine ssrc kind codecId"),
     (

@@ -192,7 +192,7 @@ package struct SavedPage {
     }
   }
 
-  /// The codec and frame counts of a stream whose object does not exist yet.
+  /// The codec and counters of a stream whose object does not exist yet.
   private var codecMembers: [JSONValue.Member] = []
 
   private mutating func readMeasure(_ text: String, _ words: [Substring]) {

@@ -1,8 +1,8 @@
 import Wire
 
-/// A message from the script that records a page: some lines, or encoded frames.
+/// A message from the script that records a page: lines with events, or encoded frames.
 ///
-/// Messages are numbered within one load of the page, so that none counts twice.
+/// Messages are numbered within one load of the page, so that no message counts twice.
 package struct ScriptUnit: Hashable, Sendable {
   /// The payload of a message from the page's script.
   package enum Content: Hashable, Sendable {

@@ -1,4 +1,4 @@
-// Exports every public module, so that an application needs only this one.
+// Re-exports every public module, so that an application imports only this one.
 @_exported public import AudioSession
 @_exported public import CallRecording
 @_exported public import ICE

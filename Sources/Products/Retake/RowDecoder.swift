@@ -1,6 +1,6 @@
 import Tape
 
-/// Decodes records from rows: each property from the column that its coding key names.
+/// Decodes a record from a row: each property comes from the column that its coding key names.
 struct RowDecoder: Decoder {
   let row: TakeRow
   var codingPath: [any CodingKey] { [] }
@@ -33,13 +33,14 @@ struct RowDecoder: Decoder {
   }
 }
 
-/// A row's columns, by coding key names.
+/// A row's columns, looked up by the names of coding keys.
 private struct Columns<Key: CodingKey>: KeyedDecodingContainerProtocol {
   let row: TakeRow
   var codingPath: [any CodingKey] { [] }
   var allKeys: [Key] { row.columns.compactMap { Key(stringValue: $0) } }
 
-  /// Always true: for a missing column, decoding throws an error that lists the existing ones.
+  /// Always true, so that decoding a missing column throws an error that lists the existing
+  /// columns.
   func contains(_ key: Key) -> Bool { true }
 
   func decodeNil(forKey key: Key) -> Bool { row[key.stringValue] == .null }

@@ -20,8 +20,10 @@ public enum SessionFailure: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 extension SessionClient {
-  /// Starts a session: offers the connection's media to send (WHIP) or to receive (WHEP) with all
-  /// candidates, and applies the answer, or answers the endpoint's counter-offer.
+  /// Starts a session that sends (WHIP) or receives (WHEP) the connection's media.
+  ///
+  /// The offer includes all candidates. If the endpoint makes a counter-offer, the client answers
+  /// it.
   ///
   ///     let client = SessionClient(.whip, endpoint: "https://live.example/whip/room")
   ///     try await connection.addTransceiver(.audio, direction: .sendonly, source: .echo)
@@ -38,7 +40,7 @@ extension SessionClient {
       let remote = SessionDescription(
         type: session.isCounterOffer ? .offer : .answer, sdp: session.description)
       if session.isCounterOffer {
-        // draft-ietf-wish-whep section 4.2: the server offers instead.
+        // draft-ietf-wish-whep section 4.2: the server makes the offer instead.
         try await connection.setLocalDescription(SessionDescription(type: .rollback, sdp: ""))
         try await connection.setRemoteDescription(remote)
         try await connection.setLocalDescription()

@@ -198,14 +198,14 @@ public enum TakeValue: Hashable, Sendable {
 public protocol TakeReadable {
   /// The type's name in error messages.
   static var kindOfValue: String { get }
-  /// Reads a value; nil if it has another type.
+  /// Converts a row's value; nil if the value has another type.
   init?(_ value: TakeValue)
 }
 
 extension TakeValue: TakeReadable {
   /// The name for values of any type.
   public static var kindOfValue: String { "a value" }
-  /// Stores the value as it is.
+  /// Accepts any value, unchanged.
   public init?(_ value: TakeValue) { self = value }
 }
 
@@ -224,9 +224,9 @@ extension Optional: TakeReadable where Wrapped: TakeReadable {
 }
 
 extension TakeReadable where Self: FixedWidthInteger {
-  /// The name, with the type's range.
+  /// The name for integers, with the type's range.
   public static var kindOfValue: String { "a whole number from \(Self.min) to \(Self.max)" }
-  /// Reads an integer; nil if it does not fit.
+  /// Reads an integer; nil if it does not fit the type.
   public init?(_ value: TakeValue) {
     guard case .integer(let number) = value else { return nil }
     self.init(exactly: number)

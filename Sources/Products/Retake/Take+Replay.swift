@@ -6,13 +6,13 @@ public import Stats
 public import Tape
 public import Wire
 
-/// The recorded parts that replace real ones in a replay.
+/// How a replay runs: which recorded parts it uses instead of the real ones.
 public enum ReplayMode: Hashable, Sendable {
   /// Runs everything again and compares everything byte for byte.
   case exact
   /// Replaces the codecs with recorded frames, and compares everything except decoded media.
   case withoutCodecs
-  /// Uses recorded values wherever a library on this machine differs from the recorder's.
+  /// Uses recorded values wherever a library on this machine differs from the recording machine's.
   case substitute
 }
 
@@ -29,7 +29,7 @@ public struct ReplayDivergence: Hashable, Sendable, CustomStringConvertible {
   public var layer: String
   /// A description of the differing output.
   public var what: String
-  /// The output's differing field.
+  /// The name of the field that differs.
   public var field: String
   /// The value in the take.
   public var recorded: String
@@ -49,7 +49,7 @@ public struct ReplayResult: Sendable, CustomStringConvertible {
     case identical
     /// The stack behaved differently.
     case diverged(ReplayDivergence)
-    /// The file was modified after recording, from this step on.
+    /// The file was modified after recording; `step` is the first modified step.
     case altered(step: Int, reason: String)
   }
 
@@ -61,7 +61,8 @@ public struct ReplayResult: Sendable, CustomStringConvertible {
   public var duration: Interval
   /// How long the replay took, in seconds.
   public var elapsedSeconds: Double
-  /// How this machine's libraries differ from the recorder's, which may explain a divergence.
+  /// How this machine's libraries differ from the recording machine's, which may explain a
+  /// divergence.
   public var toolchainDifferences: [String]
   /// Descriptions of the values that came from the recording.
   public var substituted: [String]
@@ -103,7 +104,8 @@ extension ReplayDivergence {
 }
 
 extension Take {
-  /// Runs the complete stack through the session again and compares everything it does.
+  /// Runs the complete stack through the session again and compares everything it does with the
+  /// recording.
   /// - Parameters:
   ///   - mode: which recorded parts replace real ones.
   ///   - end: where to end; nil for the end of the take.
@@ -197,7 +199,8 @@ extension Take {
   ///   - form: as on the wire, or decrypted.
   ///   - peer: the number of the peer to export; nil for all. A take with both ends of a call
   ///     contains most datagrams twice.
-  /// - Throws: `TakeError`, also if a replay differs; the file then ends there.
+  /// - Throws: `TakeError`, also if a replay differs from the recording; the file then ends at that
+  ///   point.
   @discardableResult
   public func exportPackets(
     to path: String, _ form: PacketForm = .onTheWire, peer: UInt32? = nil
@@ -225,7 +228,8 @@ extension Take {
   ///   - folder: the output folder; created if it does not exist.
   ///   - peer: the number of the peer to export; nil for all.
   ///   - framesPerSecond: the frame rate of the `.y4m` files.
-  /// - Throws: `TakeError`, also if the replay differs; the files then end there.
+  /// - Throws: `TakeError`, also if the replay differs from the recording; the files then end at
+  ///   that point.
   @discardableResult
   public func exportMedia(
     into folder: String, peer: UInt32? = nil, framesPerSecond: Int = 30

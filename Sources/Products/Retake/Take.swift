@@ -18,7 +18,7 @@ public typealias TakeError = TapeError
 ///     let result = try await take.replay()
 ///
 /// Opening reads only the metadata; everything else is read on demand. The take may still be
-/// growing: each reader sees it as it was when that reader was created.
+/// growing: each reader sees the file as it was when the reader was created.
 public struct Take: Sendable {
   /// A peer connection in the take.
   public struct Peer: Hashable, Sendable {
@@ -35,7 +35,7 @@ public struct Take: Sendable {
   public let path: String
   /// The label that the recorder passed.
   public let label: String
-  /// The Unix time, in nanoseconds, at the take's instant zero.
+  /// The Unix time, in nanoseconds, at which the take began.
   public let startUnixNanoseconds: Int64
   /// The schema's format number.
   public let format: Int
@@ -47,7 +47,7 @@ public struct Take: Sendable {
   public let peers: [Peer]
   /// How many steps the take had when it was opened.
   public let stepCount: Int
-  /// The time of the last of these steps, which is the session's length.
+  /// The time of the take's last step, which is the session's length.
   public let duration: Interval
   /// Whether the recording ended properly; false while it is running, and after the recorder was
   /// killed.
@@ -126,7 +126,7 @@ public final class TakeReader<Element> {
 
 /// One step: an input to one of the take's machines at an instant, with all its outputs.
 public struct TakeStep: Hashable, Sendable {
-  /// The step's number, from 1, over all machines in the take.
+  /// The step's number, counted from 1 across all machines in the take.
   public var number: Int
   /// The step's time since the take began.
   public var at: Instant
@@ -140,9 +140,9 @@ public struct TakeStep: Hashable, Sendable {
   public var input: [TakeRow]
   /// The outputs' rows, in order.
   public var outputs: [TakeRow]
-  /// When the machine's next timer was due afterwards; nil if there was none.
+  /// When the machine's next timer was due after the step; nil if no timer was running.
   public var deadline: Instant?
-  /// How many random bytes the machine had drawn after the step.
+  /// How many random bytes the machine had drawn by the end of the step.
   public var entropyDrawn: UInt64
 }
 

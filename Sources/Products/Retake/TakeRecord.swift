@@ -103,7 +103,7 @@ public struct PacketRecord: TakeRecord, Decodable, Hashable, Sendable {
 public struct FrameRecord: TakeRecord, Decodable, Hashable, Sendable {
   /// Selects all rows in the table `frame`.
   public static let query = "SELECT * FROM frame ORDER BY row"
-  /// The number of the step that sent the frame or removed it from the jitter buffer.
+  /// The number of the step that sent the frame or released it from the jitter buffer.
   public var step: Int
   /// The peer's number.
   public var peer: UInt32
@@ -154,7 +154,7 @@ public struct MessageRecord: TakeRecord, Decodable, Hashable, Sendable {
   public var peer: UInt32
   /// The step's time since the take began.
   public var at: Instant
-  /// The channel's number in its peer.
+  /// The channel's number, unique within its peer.
   public var channel: UInt32
   /// Whether the message was received rather than sent.
   public var isInbound: Bool

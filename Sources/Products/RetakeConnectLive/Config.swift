@@ -29,11 +29,11 @@ public struct Config: Sendable {
 
 /// The source of local media's video frames.
 public enum CapturerType: Sendable {
-  /// A camera, or the options' file if the machine has none.
+  /// A camera; if the machine has none, the file `LocalMediaOptions.fileName`.
   case camera
   /// Frames that the application supplies with `LocalMedia.sendVideoFrame(sampleBuffer:)`.
   case bypass
-  /// The options' file, in a loop.
+  /// The file `LocalMediaOptions.fileName`, played in a loop.
   case file
 }
 
@@ -47,7 +47,7 @@ public enum AudioProcessingType: String, Sendable {
 
 /// What determines the rotation of camera frames.
 ///
-/// The guide names only the first case; the others come from Retake's own media.
+/// The SDK's guide names only the first case; the other cases are Retake's own.
 public enum CameraRotationType: String, Sendable {
   /// Frames are not rotated.
   case notAvailable
@@ -59,9 +59,9 @@ public enum CameraRotationType: String, Sendable {
 
 /// The size of a received video.
 ///
-/// The guide names only the type; the cases are the profiles in Retake's own rooms.
+/// The SDK's guide names only the type; the cases are the profiles in Retake's own rooms.
 public enum VideoProfileType: String, Sendable {
-  /// No choice: there are no sizes to choose from, or none was chosen.
+  /// No size was chosen, or the video has no sizes to choose from.
   case empty
   /// The smallest size.
   case low
@@ -76,7 +76,7 @@ public enum VideoProfileType: String, Sendable {
 
 /// The reason that a room ended.
 ///
-/// The guide names only the type; the cases come from Retake's own rooms.
+/// The SDK's guide names only the type; the cases come from Retake's own rooms.
 public enum DisconnectReason: String, Sendable {
   /// The local participant left, or an error ended the room.
   case disconnected
@@ -100,16 +100,16 @@ public struct LocalMediaOptions: Sendable {
   public var audio = true
   /// Application data that the other participants receive with the video.
   public var extraValue = ""
-  /// The source of camera frames' rotation.
+  /// What determines the rotation of camera frames.
   public var rotationType = CameraRotationType.notAvailable
   /// The camera to use.
   public var position = AVCaptureDevice.Position.front
   /// Whether the local view is mirrored.
   public var isMirror = true
-  /// The file that replaces the camera if there is none.
+  /// The file that supplies the video if the source is `file` or there is no camera.
   public var fileName = "sample.mov"
   // swift-format-ignore
-  /// The captured video's width in pixels; the misspelling is the guide's.
+  /// The captured video's width in pixels; the SDK's guide misspells the name in this way.
   public var cameraCapturewWidth = 640
   /// The captured video's height in pixels.
   public var cameraCaptureHeight = 480
@@ -148,12 +148,12 @@ extension AVCaptureDevice.Position {
   init(_ core: CameraPosition) { self = core == .back ? .back : .front }
 }
 
-/// A time in seconds, under CoreFoundation's name.
+/// A time interval in seconds, named as in CoreFoundation.
 public typealias CFTimeInterval = Double
 
 /// A W3C statistics object.
 public struct Statistics {
-  /// The identifier, the same in every report.
+  /// The object's identifier, which is the same in every report.
   public var id: String
   /// The object's type: `inbound-rtp`, `candidate-pair`, ...
   public var type: String

@@ -11,9 +11,9 @@ public typealias ProvisionCallback = (_ code: Int, _ message: String) -> Void
 
 /// The API of the Kakao i Connect Live SDK for iOS, for Retake's own rooms.
 ///
-/// It is source-compatible with version 2.2.0 for the types, methods, callbacks and errors that the
-/// version's guide shows. It never contacts Kakao's service: rooms exist on a Retake server, such
-/// as `retake record serve --rooms`.
+/// It is source-compatible with version 2.2.0 for the types, methods, callbacks and errors shown in
+/// the guide for that version. It never contacts Kakao's service: rooms exist on a Retake server,
+/// such as `retake record serve --rooms`.
 ///
 /// Delegates and closures are called on `callbackQueue`, one at a time.
 public enum ConnectLive {
@@ -96,7 +96,7 @@ public enum ConnectLive {
 
   /// Signs in with the application's credentials.
   /// - Parameters:
-  ///   - serviceSecret: `key:secret`; for a secret alone, the service identifier is the key.
+  ///   - serviceSecret: `key:secret`, or only the secret; the service identifier is then the key.
   ///   - completion: receives code 0, or an error code from 1101 to 1105.
   public static func signIn(
     serviceId: String, serviceSecret: String, completion: @escaping ProvisionCallback
@@ -121,9 +121,10 @@ public enum ConnectLive {
 
   // MARK: Audio
 
-  /// Sets the audio session's category and I/O buffer duration, for existing and future rooms.
+  /// Sets the audio session's category, mode, options and I/O buffer duration, for existing and
+  /// future rooms.
   /// - Parameters:
-  ///   - ioBufferDuration: in seconds.
+  ///   - ioBufferDuration: the preferred I/O buffer duration in seconds.
   ///   - delegate: receives the audio session's events; held weakly.
   public static func setAudioSessionConfiguration(
     category: AVAudioSession.Category, mode: AVAudioSession.Mode,
@@ -156,7 +157,7 @@ public enum ConnectLive {
     try? LocalMediaObject(options)
   }
 
-  /// Creates a room at the server that `use(rooms:tokens:)` set.
+  /// Creates a room on the server that `use(rooms:tokens:)` set.
   /// - Parameter delegate: receives the room's events; held weakly.
   public static func createRoom(config: Config, delegate: any RoomDelegate) -> Room {
     Room(config, delegate)

@@ -7,9 +7,9 @@ import Synchronization
 
 /// Locally captured audio and video, sent once a room publishes it.
 public protocol LocalMedia: AnyObject, Sendable {
-  /// The local video; without video, an object that has no effect.
+  /// The local video; if there is none, an object whose methods have no effect.
   var video: any LocalVideo { get }
-  /// The local audio; without audio, an object that has no effect.
+  /// The local audio; if there is none, an object whose properties have no effect.
   var audio: any LocalAudio { get }
   /// The camera in use; setting it switches to another one.
   var position: AVCaptureDevice.Position { get set }
@@ -18,13 +18,13 @@ public protocol LocalMedia: AnyObject, Sendable {
   /// The local audio's level, from 0 to 100.
   var audioLevel: Int { get }
 
-  /// Starts capturing; publishing does so automatically.
+  /// Starts capturing; publishing the media also starts it.
   func start() async throws
   /// Starts capturing; the closure receives the error, or nil on success.
   func start(completion: @escaping ((any Error)?) -> Void)
   /// Stops capturing.
   func stop()
-  /// Switches to another camera; throws if it does not start.
+  /// Switches to another camera; throws if that camera does not start.
   func switchCamera(position: AVCaptureDevice.Position, isMirror: Bool) async throws
   /// Switches to another camera; the closure receives the error, or nil on success.
   func switchCamera(
@@ -34,15 +34,16 @@ public protocol LocalMedia: AnyObject, Sendable {
 
 /// Video that the local participant captures and may publish.
 public protocol LocalVideo: AnyObject, Sendable {
-  /// The stream's number; local to the process until it is published.
+  /// The stream's number; valid only in this process until the stream is published.
   var id: Int { get }
   /// The identifier of the participant who publishes the video; empty until it is published.
   var owner: String { get }
-  /// Whether the video is enabled; otherwise it is black, and other participants are notified.
+  /// Whether the video is enabled; disabled video is black, and other participants see that it is
+  /// off.
   var active: Bool { get set }
   /// Application data that other participants receive with the video.
   var extraValue: String { get set }
-  /// The view that displays the video; empty if there is none.
+  /// The identifier of the view that displays the video; empty if there is none.
   var viewId: String { get }
   /// Whether the camera captures 1280x720; a change applies at the next start.
   var hd: Bool { get set }
@@ -54,20 +55,21 @@ public protocol LocalVideo: AnyObject, Sendable {
 
 /// Audio that the local participant captures and may publish.
 public protocol LocalAudio: AnyObject, Sendable {
-  /// The stream's number; local to the process until it is published.
+  /// The stream's number; valid only in this process until the stream is published.
   var id: Int { get }
   /// The identifier of the participant who publishes the audio; empty until it is published.
   var owner: String { get }
-  /// Whether the audio is enabled; otherwise it is silent, and other participants are notified.
+  /// Whether the audio is enabled; disabled audio is silent, and other participants see that it is
+  /// off.
   var active: Bool { get set }
   /// Application data that other participants receive with the audio.
   var extraValue: String { get set }
 }
 
 extension LocalMedia {
-  /// Sends an application's image if the options' source is `bypass`.
+  /// Sends an image from the application if the media's source is `bypass`.
   ///
-  /// The guide names only the source, not this method.
+  /// The SDK's guide names only the source, not this method.
   public func sendVideoFrame(sampleBuffer: CMSampleBuffer) {
     guard let frame = sampleBuffer.videoFrame, let own = self as? LocalMediaObject else { return }
     (own.core.capturer as? PushedVideoCapturer)?.push(frame)
@@ -179,7 +181,7 @@ final class LocalAudioObject: LocalAudio {
 
 // MARK: - UIRenderView
 
-/// A view that displays one video, without a screen.
+/// A view for one video, which draws nothing itself.
 ///
 /// It holds the current video frame, and forwards every frame to the application's renderer, if
 /// any.
@@ -188,8 +190,8 @@ public final class UIRenderView: Sendable {
   private let screen: Screen
 
   /// Creates a view.
-  /// - Parameter renderer: draws video frames on the thread that delivers them; nil if there is
-  ///   none.
+  /// - Parameter renderer: draws the video frames, on the thread that delivers them; nil to draw
+  ///   nothing.
   public init(frame: CGRect = .zero, renderer: (any RTCVideoRenderer)? = nil) {
     let screen = Screen(frame, renderer.map { ShownFrames($0) })
     self.screen = screen

@@ -51,7 +51,7 @@ final class LocalParticipantObject: LocalParticipant {
   }
 }
 
-/// Wraps `RoomClient.RemoteParticipant`, with one object for each of its media.
+/// Wraps `RoomClient.RemoteParticipant`, and holds a wrapper for each of its media.
 final class RemoteParticipantObject: RemoteParticipant {
   let core: RoomClient.RemoteParticipant
   private let made = Mutex<(videos: [RemoteVideoObject], audios: [RemoteAudioObject])>(([], []))
@@ -81,7 +81,7 @@ final class RemoteParticipantObject: RemoteParticipant {
     }
   }
 
-  /// Releases the object for unpublished media.
+  /// Releases the wrapper of unpublished media.
   func forget(_ id: Int) {
     made.withLock { made in
       made.videos.removeAll { $0.id == id }
@@ -90,7 +90,7 @@ final class RemoteParticipantObject: RemoteParticipant {
   }
 }
 
-/// The objects that a room has handed to its application, each wrapping one from `RoomClient`.
+/// The wrappers that a room has handed to its application, one for each `RoomClient` object.
 final class RoomObjects: Sendable {
   private struct State {
     var people: [RemoteParticipantObject] = []
@@ -118,7 +118,7 @@ final class RoomObjects: Sendable {
     }
   }
 
-  /// Returns the object for published local media or a shared screen.
+  /// Returns the wrapper of published local media or of a shared screen.
   func local(_ core: RoomClient.LocalMedia) -> LocalMediaObject {
     state.withLock { state in
       if let known = state.media.first(where: { $0.core === core }) { return known }
@@ -145,11 +145,11 @@ public protocol RemoteVideo: AnyObject, Sendable {
   var active: Bool { get }
   /// The owner's application data.
   var extraValue: String { get }
-  /// The chosen size.
+  /// The size that was chosen for reception.
   var profile: VideoProfileType { get }
-  /// Whether reception is paused; the room reports a failure as an error.
+  /// Whether reception is paused; if pausing or resuming fails, the room reports an error.
   var pause: Bool { get set }
-  /// The view that displays the video; empty if there is none.
+  /// The identifier of the view that displays the video; empty if there is none.
   var viewId: String { get }
   /// Whether the video is subscribed to.
   var isSubscribed: Bool { get }

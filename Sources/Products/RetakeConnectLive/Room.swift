@@ -17,7 +17,7 @@ public final class Room: Sendable {
 
   init(_ config: Config, _ delegate: any RoomDelegate) {
     forwarder = RoomForwarder(delegate, objects)
-    // If no thread can be created, there is no room; `connect` reports that.
+    // If no thread can be created, `core` stays nil and `connect` reports the failure.
     core = (try? ConnectLive.machine.begin()).map { [forwarder] session, audio in
       RoomClient.Room(
         .retake(ConnectLive.service.rooms, needsToken: true), config: config.core,
@@ -67,7 +67,7 @@ public final class Room: Sendable {
     }
   }
 
-  /// Leaves the room; the delegate is notified once that is done.
+  /// Leaves the room; the delegate's `onDisconnected` follows.
   public func disconnect() { core?.beginDisconnecting() }
 
   // MARK: Participants
@@ -160,15 +160,15 @@ public final class Room: Sendable {
 
   // MARK: Screen sharing
 
-  /// Starts or awaits the screen-sharing process, and publishes its frames as another video.
+  /// Starts the screen-sharing process, or waits for it, and publishes its frames as another video.
   /// - Parameters:
-  ///   - appGroup: the folder that both processes share: a path, or a name for a folder below the
-  ///     user's own.
+  ///   - appGroup: the folder that both processes share: a path, or the name of a folder in the
+  ///     user's runtime or cache folder.
   ///   - extensionName: the path or name of the program to start; if there is no such program, the
   ///     room waits for a process that calls `createScreenShare` with the group.
   ///   - completion: called with each of the process's states.
-  /// - Throws: an error if there is no room, if a screen is already shared, or within five seconds
-  ///   of the previous sharing's end.
+  /// - Throws: an error if there is no room, if a screen is already shared, or if sharing ended
+  ///   less than five seconds ago.
   public func requestScreenShare(
     appGroup: String, extensionName: String,
     completion: @escaping (ScreenShareData.ExtensionStatus) -> Void
@@ -185,19 +185,19 @@ public final class Room: Sendable {
   /// Stops sharing immediately, without an event; sharing may start again after five seconds.
   public func stopScreenShare(isLeftRoom: Bool) { core?.stopScreenShare(isLeftRoom: isLeftRoom) }
 
-  /// Stops sharing; the misspelling occurs in the guide.
+  /// Stops sharing; the SDK's guide misspells the name in this way.
   public func stopScreenSahre(isLeftRoom: Bool) { stopScreenShare(isLeftRoom: isLeftRoom) }
 
   // MARK: Statistics
 
-  /// Returns the selected remote participants' audio levels, from 0 to 100, by identifier.
+  /// Passes the selected remote participants' audio levels, from 0 to 100, by identifier.
   public func getAudioLevels(completion: @escaping ([String: Int]) -> Void) {
     let told = Handed(completion)
     let levels = core?.getAudioLevels() ?? [:]
     ConnectLive.calls.call { told.value(levels) }
   }
 
-  /// Returns the statistics of sent media, by identifier.
+  /// Passes the statistics of sent media, by identifier.
   public func getLocalStatsReport(completion: @escaping ([String: Statistics]) -> Void) {
     let told = Handed(completion)
     Task { [core] in
@@ -206,7 +206,7 @@ public final class Room: Sendable {
     }
   }
 
-  /// Returns the statistics of received media, by identifier.
+  /// Passes the statistics of received media, by identifier.
   public func getRemoteStatsReport(completion: @escaping ([String: Statistics]) -> Void) {
     let told = Handed(completion)
     Task { [core] in
@@ -217,7 +217,7 @@ public final class Room: Sendable {
 
   // MARK: Calls
 
-  /// Makes a call whose failure is reported as a room error.
+  /// Runs a closure and reports its failure as a room error.
   private func attempt(_ body: () throws(RoomError) -> Void) {
     do throws(RoomError) {
       try body()
@@ -226,7 +226,7 @@ public final class Room: Sendable {
     }
   }
 
-  /// Makes a call that completes exactly once, immediately or later.
+  /// Starts a call and passes on its result exactly once, immediately or later.
   private func begin(
     _ answer: @escaping @Sendable (Result<Void, any Error>) -> Void,
     _ body: (@escaping @Sendable (RoomError?) -> Void) throws(RoomError) -> Void
@@ -249,7 +249,7 @@ public final class Room: Sendable {
 
 // MARK: - Published
 
-/// An observable property that replaces Combine's wrapper.
+/// A property wrapper that replaces Combine's `Published`.
 ///
 /// It may be set and read on any thread.
 @propertyWrapper public final class Published<Value: Sendable>: Sendable {
@@ -303,6 +303,6 @@ extension RoomError: LocalizedError, CustomNSError {
   public var errorDescription: String? { message }
   /// The error codes' domain.
   public static var errorDomain: String { "Retake.RoomError" }
-  /// The code's number, as `NSError` states it.
+  /// The error code's number, which `NSError` returns as its `code`.
   public var errorCode: Int { code.rawValue }
 }

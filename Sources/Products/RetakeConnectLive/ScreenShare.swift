@@ -124,8 +124,9 @@ public final class ScreenShare: Sendable {
 
 /// The folder through which a room and its screen-sharing process find each other.
 enum ShareFolder {
-  /// Returns a group's folder: a path unchanged, or for a name, a folder named after it below one
-  /// of the user's folders.
+  /// Returns a group's folder.
+  ///
+  /// A path is returned unchanged. A name becomes a folder in the user's runtime or cache folder.
   static func path(_ group: String) -> String {
     if group.hasPrefix("/") { return group }
     let environment = ProcessInfo.processInfo.environment
@@ -136,9 +137,9 @@ enum ShareFolder {
     return base + "/" + (name.isEmpty ? "screen" : "group-" + String(name))
   }
 
-  /// Returns the program at a path, or the one with the given name on `PATH`.
+  /// Returns the program at a path, or the program with that name in `PATH`.
   ///
-  /// If no program has the name, the room waits for one that is started separately.
+  /// If `PATH` has no such program, the room waits for a process that is started separately.
   static func program(_ name: String) -> ScreenShareProgram {
     if name.contains("/") { return ScreenShareProgram(executable: name) }
     let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []

@@ -1,2 +1,2 @@
-// Applications that import the Objective-C API also import Foundation through it.
+// Importing the Objective-C API also imports Foundation, so this module exports Foundation too.
 @_exported public import Foundation

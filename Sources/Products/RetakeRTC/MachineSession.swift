@@ -13,7 +13,7 @@ package final class MachineSession: Sendable {
   }
 
   private let state = Mutex(State())
-  /// Held while a session is created, so that rooms that begin at once share it.
+  /// Held while a session is created, so that rooms created at the same time share the session.
   private let creation = Mutex(())
 
   package init() {}
@@ -64,8 +64,9 @@ package final class MachineSession: Sendable {
 }
 
 extension AVCaptureDevice {
-  /// Returns the first camera at a position, of the machine's or those set in their place; nil if
-  /// there is none.
+  /// Returns the first camera at a position; nil if there is none.
+  ///
+  /// The cameras are the ones that `useDevices` set, or else the machine's.
   package static func capturer(_ position: CameraPosition) -> (any VideoCapturer)? {
     let wanted: Position = position == .back ? .back : .front
     return all.first { $0.position == wanted }?.capturer
@@ -79,7 +80,7 @@ extension AVCaptureDevice {
   }
 }
 
-/// The serial queue on which a product calls its application, unless the application sets another.
+/// The serial queue on which a client SDK calls the application; the application may set another.
 package final class CallbackQueue: Sendable {
   private let chosen: Mutex<DispatchQueue>
 
@@ -95,14 +96,15 @@ package final class CallbackQueue: Sendable {
   package func call(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
 }
 
-// An application's delegates, renderers, factories and completion handlers are ordinary classes and
-// closures, as in libwebrtc, which need not be Sendable. Only the types here carry them to another
+// As in libwebrtc, an application's delegates, renderers, factories and completion handlers are
+// ordinary classes and closures and need not be Sendable. Only the types here carry them to another
 // thread.
 
 /// An application's closure or object, passed to the thread that calls it.
 ///
-/// The compiler cannot verify the interface's guarantee: the value is stored, passed on, and called
-/// one call at a time, on the factory's queue or on the documented thread.
+/// The compiler cannot verify that this is safe. The interface guarantees that the value is only
+/// stored, passed on, and called one call at a time, on the factory's queue or on the documented
+/// thread.
 package struct Handed<Value>: @unchecked Sendable {
   package let value: Value
 
@@ -111,12 +113,12 @@ package struct Handed<Value>: @unchecked Sendable {
 
 /// An application's delegate, held weakly, with the same guarantee as `Handed`.
 ///
-/// It is never cast: a class may conform on the main actor only, and a cast checks the isolation
-/// where it happens.
+/// The delegate is never cast. Its class may conform to the protocol only on the main actor, and
+/// then a cast on another thread fails.
 package struct WeakDelegate<Delegate>: @unchecked Sendable {
   private let find: () -> Delegate?
 
-  /// - Parameter find: holds the delegate weakly.
+  /// - Parameter find: returns the delegate, which the closure holds weakly.
   package init(_ find: @escaping () -> Delegate?) { self.find = find }
 
   /// The delegate; nil once it is deallocated.

@@ -6,7 +6,7 @@ import Wire
 
 /// One object in a report, with its W3C members by name.
 public final class RTCStatistics: Sendable, CustomStringConvertible {
-  /// The identifier, the same in every report.
+  /// The object's identifier, which is the same in every report.
   public let id: String
   /// The object's type: `inbound-rtp`, `candidate-pair`, ...
   public let type: String
@@ -36,7 +36,7 @@ public final class RTCStatisticsReport: Sendable, CustomStringConvertible {
   /// The objects by their `id`.
   public let statistics: [String: RTCStatistics]
   // swift-format-ignore: AlwaysUseLowerCamelCase
-  /// When the report was made, as Unix time in microseconds; 0 without objects.
+  /// When the report was made, as Unix time in microseconds; 0 if the report is empty.
   public let timestamp_us: Double
 
   package init(_ report: StatsReport) {
@@ -127,7 +127,7 @@ public final class RTCLegacyStatsReport: Sendable, CustomStringConvertible {
   public let timestamp: Double
   /// The object's type: `ssrc`, `googCandidatePair`, `localcandidate` or `remotecandidate`.
   public let type: String
-  /// The identifier, the same in every report.
+  /// The object's identifier, which is the same in every report.
   public let reportId: String
   /// The values by name, all as text.
   public let values: [String: String]

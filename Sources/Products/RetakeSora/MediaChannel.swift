@@ -14,7 +14,7 @@ public final class MediaChannel: Sendable {
     var streams: [MediaStream] = []
     var audio: AudioSession?
     var isGivenUp = false
-    /// The room's own handlers, which forward to the application's.
+    /// The room's handlers, which forward events to the application's handlers.
     var handlers: RoomClient.MediaChannelHandlers?
     /// Called once with the result of connecting.
     var handler: Handed<(MediaChannel?, (any Error)?) -> Void>?
@@ -67,14 +67,15 @@ public final class MediaChannel: Sendable {
 
   // MARK: Connecting
 
-  /// Reports the result of connecting, once, and first to the closure passed to `connect`.
+  /// Reports the result of connecting once: first to the closure passed to `connect`, then to the
+  /// handlers.
   func answer(_ error: (any Error)?) {
     let told = state.withLock { state in
       defer { state.handler = nil }
       return state.handler
     }
     guard let told else { return }
-    // The handler for connecting holds this channel: release the channel now that connecting has
+    // The room's `onConnect` handler keeps this channel alive; release it now that connecting has
     // ended.
     state.withLock { $0.handlers }?.onConnect = nil
     calls.call {
@@ -83,8 +84,10 @@ public final class MediaChannel: Sendable {
     }
   }
 
-  /// Connects; the room's handlers report the result, once the audio session has a call's category
-  /// and mode.
+  /// Connects the channel.
+  ///
+  /// The room's handlers report the result after the audio session has the category and mode of a
+  /// call.
   func connect(_ machine: MachineSession) async {
     do {
       let (session, audio) = try machine.begin()
@@ -193,13 +196,14 @@ public final class MediaChannelHandlers: Sendable {
     get { value(\.onConnect) }
     set { set(\.onConnect, newValue) }
   }
-  /// Called with each stream that is added: the local one, whose identifier is `publisherStreamId`,
-  /// or a received one, whose identifier is its connection's.
+  /// Called with each stream that is added: the local stream, whose identifier is
+  /// `publisherStreamId`, or a received stream, whose identifier is that of the sender's
+  /// connection.
   public var onAddStream: ((MediaStream) -> Void)? {
     get { value(\.onAddStream) }
     set { set(\.onAddStream, newValue) }
   }
-  /// Called with the way in which the channel ended, unless connecting failed.
+  /// Called when the channel has ended, with the reason; not called if connecting failed.
   public var onDisconnect: ((SoraCloseEvent) -> Void)? {
     get { value(\.onDisconnect) }
     set { set(\.onDisconnect, newValue) }
@@ -243,7 +247,7 @@ public final class MediaChannelHandlers: Sendable {
 
 // MARK: - MediaStream
 
-/// A channel's stream: the local one or a received one.
+/// A channel's local stream, or a received stream.
 public final class MediaStream: Sendable {
   let core: Live.MediaStream
   /// The local media; nil for a received stream.

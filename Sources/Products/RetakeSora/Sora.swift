@@ -7,7 +7,7 @@ import RoomClient
 
 /// The audio output that a mode uses.
 public enum AudioOutput: Sendable {
-  /// The output that the route determines.
+  /// The route's normal output.
   case `default`
   /// The loudspeaker.
   case speaker
@@ -33,10 +33,9 @@ public enum AudioMode: Sendable {
 
 /// The API of the WebRTC SFU Sora SDK for iOS, for Retake's client of Sora servers.
 ///
-/// It is source-compatible with the page on audio operations in the SDK's documentation (as of iOS
-/// 14), that is, with its types, methods, handlers and their values. That page starts with a
-/// connected channel; `connect` and the other members that a channel needs follow other
-/// descriptions of the SDK.
+/// It is source-compatible with the types, methods, handlers and values on the page about audio
+/// operations in the SDK's documentation (as of iOS 14). That page assumes a connected channel, so
+/// `connect` and the other members needed to connect follow other descriptions of the SDK.
 ///
 /// Handlers are called one at a time on `callbackQueue`.
 public final class Sora: Sendable {
@@ -86,7 +85,7 @@ public final class Sora: Sendable {
 
   /// Changes the audio session's category, mode, options and port together.
   ///
-  /// Call it once a channel is connected, since connecting sets category and mode again.
+  /// Call this once a channel is connected, because connecting sets category and mode again.
   /// - Parameter options: the options to set; `defaultToSpeaker` is added if the output is the
   ///   loudspeaker.
   /// - Returns: the device's error, if any.

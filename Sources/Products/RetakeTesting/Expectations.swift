@@ -12,11 +12,11 @@ import Wire
 /// How a replay is compared with its take.
 public enum ReplayComparison: Sendable {
   /// Compares as specified by the pin next to the take (`call.pin.json`, written by `retake pin`),
-  /// or exactly if there is none.
+  /// or exactly if there is no pin.
   case asPinned
   /// Compares every packet, state, frame, timer and random draw.
   case exact
-  /// Compares the session's outcome, within the pin's tolerances or the default ones.
+  /// Compares the session's outcome, within the pin's tolerances or the default tolerances.
   case meaning
 }
 
@@ -28,7 +28,7 @@ public struct ReplayFailure: Error, Sendable, CustomStringConvertible {
   /// a modified file, `meaning` for a failed check, `partial` if RETAKE_STRICT=1 requires more than
   /// this machine's libraries can replay, `unreadable` for a file that is not a take.
   public var kind: String
-  /// The differing step, counted from 1; nil if more than one is concerned.
+  /// The differing step, counted from 1; nil if the difference concerns several steps.
   public var step: Int?
   /// The differences on several lines, with recorded and replayed values.
   public var details: String
@@ -89,8 +89,8 @@ public struct ReenactmentFailure: Error, Hashable, Sendable, CustomStringConvert
   public var description: String { "\(path): \(sentences.joined(separator: "; "))" }
 }
 
-/// Plays the media that a recorded call received to a page in a headless Chromium, and throws
-/// unless the statistics of the page's connections are as expected.
+/// Plays the received media of a recorded call to a page in a headless Chromium, and throws unless
+/// the statistics of the page's connections are as expected.
 ///
 ///     try await expectReenactment("Captures/freezes.take", peer: 2, "freezeCount <= 1")
 ///
@@ -102,14 +102,14 @@ public struct ReenactmentFailure: Error, Hashable, Sendable, CustomStringConvert
 ///     that received media.
 ///   - url: the page, which calls the server at `port`; nil for Retake's page.
 ///   - upstream: the page's own server, as for `retake reenact --upstream`: the page reaches it at
-///     `port`, and receives the recorded packets in place of the server's media; nil if the page
+///     `port`, and receives the recorded packets instead of the server's media; nil if the page
 ///     signals to Retake.
 ///   - jitterBufferTarget: the jitter buffer target that Retake's page sets, in milliseconds; nil
-///     for the browser's own.
+///     for the browser's default.
 ///   - port: the port on 127.0.0.1 that answers offers (`/offer`, `/whep`) or relays to `upstream`;
 ///     0 finds a free one.
 ///   - browser: the executable; nil for the first Chromium in PATH.
-///   - out: the take to record of the call with the page; nil records nothing.
+///   - out: the take in which to record the call with the page; nil records nothing.
 ///   - expectations: as for `retake reenact --expect`.
 /// - Throws: `ReenactmentFailure` with a sentence for each expectation that does not hold, or with
 ///   the reason why the call could not be reenacted.
@@ -152,11 +152,11 @@ public func expectReenactment(
   }
 }
 
-/// The service that plays to a page, with the page's URL.
+/// A running service that plays to a page, with the page's URL.
 private struct Stage {
   var service: any Reenacting
   var page: String
-  /// Ends the signaling and the take.
+  /// Stops the signaling server and completes the take.
   var end: @Sendable () async throws -> Void
 }
 
@@ -185,7 +185,7 @@ private func serve(
   }
 }
 
-/// Starts a relay that plays recorded media in place of the media from a page's own server.
+/// Starts a relay that plays recorded media instead of the media from a page's own server.
 private func relay(
   _ plan: ReenactmentPlan, to upstream: String, for page: String, _ port: Int, _ out: String?,
   _ limit: Duration

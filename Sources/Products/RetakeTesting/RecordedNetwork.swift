@@ -46,7 +46,7 @@ public final class RecordedNetwork: Sendable {
     }
   }
 
-  /// The connection that the application uses in place of a real one.
+  /// The connection that the application uses instead of a real connection.
   public var connection: PeerConnection { peer.connection }
   /// The messages on the recorded application's signaling channel, in both directions.
   public var signaling: [SignalingMessage] { peer.signaling }

@@ -233,7 +233,7 @@ def whatif(
 
 def whatif_of(words: Sequence[str], executable: PathLike | None) -> WhatIf:
     """Runs `retake whatif` with command-line arguments."""
-    # Status 1 means a difference, which is the point of the question.
+    # Status 1 means that the takes differ, which is a valid result here.
     _, data = _json(words, executable, good=(0, 1))
     peers = []
     for one in data["peers"]:

@@ -153,7 +153,7 @@ class Attachment:
         known = schema()
         present: dict[str, set[str]] = {}
         marks = ", ".join("?" * len(known.tables))
-        # One query for all tables takes half the time of one for each.
+        # One query for all tables takes half as long as one query per table.
         for name, column in self.base.execute(
             "SELECT made.name, part.name FROM source.sqlite_schema AS made, "
             "pragma_table_xinfo(made.name, 'source') AS part "
@@ -187,7 +187,7 @@ class Attachment:
 
     def close(self) -> None:
         """Detaches the take."""
-        # An open transaction would keep the file attached, and no other could be attached.
+        # An open transaction would keep the file attached, and no other file could be attached.
         if self.base.in_transaction:
             self.base.execute("ROLLBACK")
         failure: Exception | None = None

@@ -58,7 +58,7 @@ public struct AudioFormat: Hashable, Sendable, Codable {
   }
 }
 
-/// The kind of an audio source; sources of different kinds may have equal numbers.
+/// The kind of an audio source; sources of different kinds may have the same number.
 public enum AudioSourceTag: String, Hashable, Sendable, Codable {
   /// A microphone that the session's device or the application reads.
   case microphone

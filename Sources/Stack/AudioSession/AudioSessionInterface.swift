@@ -40,8 +40,8 @@ public enum AudioSessionCall: Hashable, Sendable, Codable {
   case openConnection(UInt32, sends: Bool, receives: Bool)
   /// The connection is established.
   ///
-  /// A sending connection sets the category `playAndRecord` and the configured mode again, so that
-  /// another category or an `applyMode` preset set while connecting is lost.
+  /// A sending connection sets the category `playAndRecord` and the configured mode again. This
+  /// overrides any other category or `applyMode` preset that was set while connecting.
   case connectionEstablished(UInt32)
   /// A connection was closed and no longer needs audio.
   case closeConnection(UInt32)
@@ -99,7 +99,7 @@ public enum AudioSessionEvent: Hashable, Sendable, Codable {
   case didBeginInterruption
   /// The device is free again; the argument says whether to continue playing and recording.
   case didEndInterruption(shouldResumeSession: Bool)
-  /// The input or output port changed, or its format.
+  /// The input or output port, or its format, changed.
   case didChangeRoute(AudioRouteChangeReason, previous: AudioRoute, current: AudioRoute)
   /// The system's audio server has terminated.
   case mediaServerTerminated
@@ -123,7 +123,7 @@ public enum AudioSessionEvent: Hashable, Sendable, Codable {
   case sourceStarved(AudioSourceID)
   /// The source provides audio again, after some blocks of silence.
   case sourceResumed(AudioSourceID, silentBlocks: Int)
-  /// A source changed its format; audio that did not fill 10 ms was lost.
+  /// A source changed its format; audio too short to fill a 10 ms block was lost.
   case sourceFormatChanged(AudioSourceID, from: AudioFormat, to: AudioFormat, lostFrames: Int)
   /// A source's audio is dropped until the session accepts it again.
   case sourceRefused(AudioSourceID, reason: String)
@@ -206,7 +206,7 @@ public struct AudioDeviceCounters: Hashable, Sendable, Codable {
   public var framesLostByFormatChange = 0
   /// The number of times that a source stopped providing audio.
   public var starvations = 0
-  /// Blocks of silence that replaced sources.
+  /// Blocks of silence that replaced missing audio.
   public var silentBlocks = 0
   /// Blocks dropped because other sources lagged behind.
   public var overflowedBlocks = 0
@@ -227,7 +227,7 @@ public struct AudioDeviceCounters: Hashable, Sendable, Codable {
 
 /// The reason that audio was not accepted.
 public enum AudioDeviceError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The session's own device is initialised, so the application's audio would be a second
+  /// The session's own device is initialised, so the application's audio would act as a second
   /// microphone.
   case audioUnitActive
   /// The session's own device is not running, or is not recording.
@@ -242,8 +242,8 @@ public enum AudioDeviceError: Error, Hashable, Sendable, CustomStringConvertible
   case unsupportedChannels(Int)
   /// The bytes end in the middle of a frame.
   case partialFrame(bytes: Int)
-  /// The device captures in a format other than the one it announced, and is reinitialised for the
-  /// actual one.
+  /// The device captures in a different format than it announced, and is reinitialised for the
+  /// actual format.
   case formatMismatch
   /// Sixteen sources are already being mixed.
   case tooManySources

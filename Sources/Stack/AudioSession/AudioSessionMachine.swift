@@ -178,7 +178,8 @@ struct CaptureMixer {
     patience = .milliseconds(Int64(min(1_000, max(10, policy.starvationMilliseconds))))
   }
 
-  /// When the next source is overdue, so that silence replaces it; nil if no source is expected.
+  /// When audio from a source is next overdue and silence replaces it; nil if no source is
+  /// expected.
   var deadline: Instant? { lines.reduce(nil) { earliest($0, $1.deadline) } }
 
   /// Accepts a chunk, or reports why it is dropped.
@@ -330,7 +331,7 @@ struct CaptureMixer {
     }
   }
 
-  /// Returns the sum of several units, clipped.
+  /// Returns the sum of several units, clipped to 16 bits.
   static func sum(_ units: [[Int16]], _ channels: Int) -> [Int16] {
     if units.count == 1 { return units[0] }
     var sum = [Int32](repeating: 0, count: AudioBlock.sampleRate / 100 * channels)

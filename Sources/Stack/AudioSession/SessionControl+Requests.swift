@@ -50,7 +50,7 @@ extension SessionControl {
     }
   }
 
-  /// The operations that bring the device from its current state to the one that its conditions
+  /// The operations that bring the device from its current state to the state that its conditions
   /// call for.
   private var unitOperations: [AudioDeviceOperation] {
     let conditions = conditions

@@ -168,8 +168,8 @@ struct SessionControl {
     requests.add(DeviceRequest(purpose: .unit))
   }
 
-  /// Reinitialises the device for the format of the audio it captures, which differs from the
-  /// route's.
+  /// Reinitialises the device for the format that it actually captures, which differs from the
+  /// route's format.
   mutating func reinitialize(_ format: AudioFormat, into outbox: inout Effects) {
     var next = route
     next.captureFormat = format
@@ -189,7 +189,7 @@ struct SessionControl {
     requests.add(DeviceRequest(purpose: .unit))
   }
 
-  /// Reports when audio starts or stops running.
+  /// Updates the recording and playout states, and reports when audio starts or stops running.
   mutating func updateRunning(into outbox: inout Effects) {
     let isStarted = states.unit == .started
     let recording = !(isRecording && isStarted) ? "stopped" : isPaused ? "paused" : "recording"
@@ -253,7 +253,7 @@ struct SessionConnections {
   private static let most = 1_024
 
   private var connections: [Connection] = []
-  /// Whether the delegate already knows that audio is running.
+  /// Whether audio was last reported as running.
   private var reportedRunning = false
 
   var isEmpty: Bool { connections.isEmpty }
@@ -280,7 +280,7 @@ struct SessionConnections {
   }
 }
 
-/// Lets the application, if it asked to, decide when the device may run.
+/// Lets the application decide when the device may run, if the application asked to.
 struct ManualAudio {
   private(set) var isManual = false
   private(set) var isEnabled = false
@@ -324,7 +324,7 @@ package enum AudioUnitState: String, Hashable, Sendable {
 package struct AudioUnitConditions: Hashable, Sendable {
   /// Whether a connection needs the device.
   package var isNeeded = false
-  /// Whether the device may run, which is always so unless audio is manual and not enabled.
+  /// Whether the device may run; false only while audio is manual and not enabled.
   package var canPlayOrRecord = false
   package var isPlaying = false
   package var isRecording = false

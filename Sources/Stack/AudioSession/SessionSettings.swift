@@ -63,8 +63,8 @@ public enum AudioDeviceOperation: Hashable, Sendable, Codable {
 extension AudioMode {
   /// Returns the operations that enter the mode, in order.
   ///
-  /// The given options replace the default ones. A speaker override is undone first if the mode
-  /// wants the route's default output, because devices would keep it.
+  /// `options` replaces the default options. A speaker override is undone first if the mode uses
+  /// the route's default output, because devices would keep the override.
   /// - Parameters:
   ///   - options: how to share audio with other applications.
   ///   - current: the previous category.
@@ -106,7 +106,7 @@ extension AudioMode {
 
 // MARK: - SessionSettings
 
-/// The device's settings, and those the application requested.
+/// The device's current settings, and the settings that the application requested.
 struct SessionSettings {
   /// The configuration that the application requested.
   var wanted = AudioSessionConfiguration()
@@ -204,7 +204,8 @@ extension AudioSessionCall {
 
 // MARK: - SessionStates
 
-/// The states shown in takes, each changed in one place so that every transition is reported.
+/// The states shown in takes; each is changed in only one place, so that every transition is
+/// reported.
 struct SessionStates {
   typealias Effects = Outbox<AudioSessionEffect>
 

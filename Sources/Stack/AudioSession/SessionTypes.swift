@@ -1,4 +1,4 @@
-/// A session's category, by the platforms' names; other names pass through.
+/// A session's category, named as on the platforms; unknown names are kept.
 public struct AudioSessionCategory: RawRepresentable, Hashable, Sendable, Codable {
   /// The platform's name.
   public let rawValue: String
@@ -13,7 +13,7 @@ public struct AudioSessionCategory: RawRepresentable, Hashable, Sendable, Codabl
   public static let playback = Self(rawValue: "playback")
   /// Recording without playback.
   public static let record = Self(rawValue: "record")
-  /// Playback and recording, as for calls.
+  /// Playback and recording, as calls need.
   public static let playAndRecord = Self(rawValue: "playAndRecord")
   /// Different audio on different ports.
   public static let multiRoute = Self(rawValue: "multiRoute")
@@ -33,9 +33,9 @@ public struct AudioSessionMode: RawRepresentable, Hashable, Sendable, Codable {
 
   /// No special mode.
   public static let `default` = Self(rawValue: "default")
-  /// Speech close to the ear.
+  /// Speech with the device held to the ear.
   public static let voiceChat = Self(rawValue: "voiceChat")
-  /// Speech in front of a camera: loudspeaker, and the microphone at the top.
+  /// Speech in front of a camera, with the loudspeaker and the microphone at the top.
   public static let videoChat = Self(rawValue: "videoChat")
   /// Voice chat in a game.
   public static let gameChat = Self(rawValue: "gameChat")
@@ -49,7 +49,7 @@ public struct AudioSessionMode: RawRepresentable, Hashable, Sendable, Codable {
   public static let spokenAudio = Self(rawValue: "spokenAudio")
 }
 
-/// Options for a category: sharing audio with other applications, and permitted ports.
+/// Options for a category: how it shares audio with other applications, and which ports it may use.
 public struct AudioSessionOptions: OptionSet, Hashable, Sendable, Codable {
   /// The bits, numbered as on the platforms.
   public let rawValue: UInt
@@ -75,11 +75,11 @@ public struct AudioSessionOptions: OptionSet, Hashable, Sendable, Codable {
   public static let modeDefaults: Self = [.allowBluetooth, .allowBluetoothA2DP, .allowAirPlay]
 }
 
-/// The output port to use in place of the route's default.
+/// The output port to use instead of the route's default.
 public enum AudioPortOverride: String, Hashable, Sendable, Codable {
   /// No override: the route's port.
   case none
-  /// The loudspeaker, in place of the route's port.
+  /// The loudspeaker, whatever the route's port is.
   case speaker
 }
 
@@ -128,7 +128,7 @@ public struct AudioSessionPolicy: Hashable, Sendable, Codable {
   public var declaresMicrophoneUse = true
   /// When permission for the microphone is requested.
   public var inputRequest = AudioInputRequest.whenSending
-  /// Whether a receive-only connection also requests the microphone, as in old stacks.
+  /// Whether a receive-only connection also requests the microphone, as old stacks do.
   public var requestsInputOnReceiveOnly = false
   /// The number of channels to which captured audio is converted, 1 or 2.
   public var captureChannels = 1
@@ -160,7 +160,7 @@ public struct AudioSessionConfiguration: Hashable, Sendable, Codable {
   /// The processing of captured audio.
   public var processing = AudioProcessingProfile.voice
 
-  /// Creates the default configuration, as for calls.
+  /// Creates the default configuration, which suits calls.
   public init() {}
 }
 
@@ -185,7 +185,7 @@ public struct AudioRoute: Hashable, Sendable, Codable {
   }
 }
 
-/// The reason for a route change, by the platforms' names.
+/// The reason for a route change, named as on the platforms.
 public struct AudioRouteChangeReason: RawRepresentable, Hashable, Sendable, Codable {
   /// The platform's name.
   public let rawValue: String

@@ -79,7 +79,7 @@ struct SourceLine {
     splitter.deliver(samples) { units.append(Unit(samples: $0, isFiller: false)) }
     let length = Interval(
       nanoseconds: Int64(chunk.frameCount) * 1_000_000_000 / Int64(chunk.format.sampleRate))
-    // The chunk starts now, or at the end of earlier audio.
+    // The chunk starts now or at the end of earlier audio, whichever is later, within limits.
     let begin = min(max(now, coveredUntil ?? now), now + SourceLine.leadMaximum)
     coveredUntil = begin + length
     deadline = begin + max(patience, length + SourceLine.unitLength)
@@ -89,7 +89,7 @@ struct SourceLine {
   /// Inserts silence where audio is missing; returns the numbers of silent and of dropped units.
   mutating func fill(at now: Instant) -> (silent: Int, dropped: Int) {
     guard let due = deadline, due <= now, var covered = coveredUntil else { return (0, 0) }
-    // A partial unit is completed with silence that counts as audio.
+    // Fill up a partial unit with silence; the unit still counts as audio.
     let missing = (splitter.unit - splitter.remainder) / channels
     if let rest = splitter.drain() {
       units.append(Unit(samples: rest, isFiller: false))
@@ -126,13 +126,14 @@ struct SourceLine {
     return surplus
   }
 
-  /// Converts to the senders' channels: mono is the mean of two channels, stereo duplicates one.
+  /// Converts to the senders' channels: mono is the mean of two channels, and stereo repeats a
+  /// single channel.
   private func mapped(_ samples: [Int16], from count: Int) -> [Int16] {
     ChannelMap.map(samples[...], from: count, to: channels)
   }
 }
 
-/// Converts between numbers of channels; any beyond the second are dropped or left silent.
+/// Converts audio between channel counts; channels beyond the second are dropped or left silent.
 enum ChannelMap {
   static func map(_ samples: ArraySlice<Int16>, from: Int, to: Int) -> [Int16] {
     if from == to { return Array(samples) }
@@ -160,8 +161,8 @@ enum ChannelMap {
 
 // MARK: - TenMillisecondSplitter
 
-/// Splits audio of any length into 10 ms units, for devices that deliver any length to a stack that
-/// accepts only 10 ms.
+/// Splits audio of any length into 10 ms units, because devices deliver chunks of any length and
+/// stacks accept only 10 ms.
 public struct TenMillisecondSplitter: Sendable {
   /// Samples per unit, over all channels.
   public let unit: Int

@@ -36,7 +36,7 @@ package struct SHA256: ~Copyable {
   package mutating func finish(into digest: inout [UInt8]) {
     guard digest.count == SHA256.length else { return digest = finish() }
     _ = digest.withUnsafeMutableBufferPointer { EVP_DigestFinal_ex(context, $0.baseAddress, nil) }
-    // Passing nil keeps the context's hash function; naming it again would look it up again.
+    // Passing nil keeps the context's hash function; passing the function would look it up again.
     EVP_DigestInit_ex(context, nil, nil)
   }
 

@@ -31,7 +31,7 @@ package struct FlowSection: Hashable, Sendable {
 
   /// The media that the section sends, as negotiated.
   package struct Sending: Hashable, Sendable {
-    /// A stream to send: the section's only one, or a simulcast layer.
+    /// A stream to send: the section's only stream, or a simulcast layer.
     package struct Source: Hashable, Sendable {
       /// The layer's name (RFC 8851); nil for the only stream.
       package var rid: String?
@@ -133,7 +133,8 @@ struct FlowAgreement {
     reportsArrivals = states.contains { $0.reportsArrivals }
     reportsBitrate =
       !reportsArrivals && states.contains { $0.receives(feedback: "goog-remb") }
-    // A compound is sent on behalf of all sections, so all of them must agree.
+    // A compound packet is sent for all sections together, so reduced size must be negotiated in
+    // all.
     usesReducedSize = !sections.isEmpty && sections.allSatisfy(\.reducedSizeRTCP)
   }
 
@@ -197,7 +198,7 @@ final class SectionState: Sendable {
   }
 
   /// Returns the codec of a media payload type or, if `isRetransmission`, of an RTX payload type;
-  /// nil if the type was not negotiated for that.
+  /// nil if no such payload type was negotiated.
   func codec(_ type: UInt8, isRetransmission: Bool) -> FlowSection.Codec? {
     switch payload(type) {
     case .media(let codec): isRetransmission ? nil : codec
@@ -211,7 +212,7 @@ final class SectionState: Sendable {
     extensions.transportSequence != 0 && receives(feedback: "transport-cc")
   }
 
-  /// Returns whether any received codec negotiated a kind of feedback.
+  /// Returns whether a kind of feedback was negotiated for any received codec.
   func receives(feedback: String) -> Bool {
     section.receiving?.codecs.contains { $0.feedback.contains(feedback) } ?? false
   }

@@ -35,7 +35,7 @@ extension MediaFlow {
     case keyframeRequested(mid: String, rid: String? = nil)
     /// The target for all video encoders together, in bits per second.
     case targetBitrate(UInt64)
-    /// The fraction of sent packets that the peer reported lost, 0 to 255 (for in-band FEC).
+    /// The fraction of sent packets that the peer reported lost, in 1/256, for in-band FEC.
     case lossReported(mid: String, UInt8)
     /// An RTCP block in either direction, decrypted, for the take.
     case rtcpBlock(RTCPRecord)
@@ -94,7 +94,7 @@ package struct OutboundStreamCounters: Hashable, Sendable {
     self.payloadType = payloadType
   }
 
-  /// Whether no part exceeds its total; asserted after each step in debug builds.
+  /// Whether no partial counter exceeds its total; asserted after each step in debug builds.
   var isConsistent: Bool {
     retransmittedPacketsSent <= packetsSent && retransmittedBytesSent <= bytesSent
       && keyFramesSent <= framesSent && hugeFramesSent <= framesSent
@@ -167,7 +167,7 @@ package struct InboundStreamCounters: Hashable, Sendable {
   /// Complete frames; for audio, packets with a payload.
   package var framesReceived: UInt64 = 0
   package var keyFramesReceived: UInt64 = 0
-  /// Complete frames not delivered because an earlier one is missing.
+  /// Complete frames not delivered because an earlier frame is missing.
   package var framesDropped: UInt64 = 0
   package var framesAssembledFromMultiplePackets: UInt64 = 0
   /// The total time from the first to the last packet of the frames assembled from several packets.
@@ -182,7 +182,7 @@ package struct InboundStreamCounters: Hashable, Sendable {
     self.beganAt = beganAt
   }
 
-  /// Whether no part exceeds its total; asserted after each step in debug builds.
+  /// Whether no partial counter exceeds its total; asserted after each step in debug builds.
   var isConsistent: Bool {
     retransmittedPacketsReceived <= packetsReceived && packetsDuplicated <= packetsReceived
       && packetsRecovered <= retransmittedPacketsReceived
@@ -226,10 +226,10 @@ package struct RefusedPackets: Hashable, Sendable {
 
 /// A transport's streams and feedback as plain data, for debugging.
 package struct FlowSnapshot: Sendable {
-  /// A sent stream and what it needs from its encoder.
+  /// A sent stream, and whether it needs a key frame from its encoder.
   package struct Sending: Sendable {
     package var counters: OutboundStreamCounters
-    /// Whether frames were dropped that later ones may depend on.
+    /// Whether frames were dropped that later frames may depend on.
     package var lostFrames: Bool
     package var keyframeRequestedAt: Instant?
   }
@@ -242,8 +242,8 @@ package struct FlowSnapshot: Sendable {
     package var missingCount: Int
     /// When missing packets are next requested or given up on.
     package var missingDue: Instant?
-    /// Everything up to this extended sequence number has been delivered or given up; nil before
-    /// the first packet.
+    /// The extended sequence number up to which all packets have been delivered or given up; nil
+    /// before the first packet.
     package var deliveredThrough: Int64?
     /// Complete frames waiting for earlier ones.
     package var blockedFrames: Int
@@ -267,7 +267,7 @@ package struct FlowSnapshot: Sendable {
     /// The trend of queues on the path: steady, growing, shrinking.
     package var delayTrend: String
     package var cutAt: Instant?
-    /// The rate when the path was last full; nil if it never was.
+    /// The rate when the path was last full; nil if it was never full.
     package var fullAt: Double?
   }
 

@@ -23,7 +23,7 @@ package struct MediaFlow: Machine {
   private(set) var isWritable = false
   private var isClosed = false
   private let countsProbes: Bool
-  /// When something is due next; stored, because every step of the peer reads it.
+  /// When work is due next; stored, because every step of the peer reads it.
   package private(set) var deadline: Instant?
   /// Packets dropped, by reason.
   package private(set) var refused = RefusedPackets()
@@ -77,7 +77,7 @@ package struct MediaFlow: Machine {
     work(at: now, into: &outbox)
   }
 
-  /// Whether all sums match their parts; asserted in debug builds.
+  /// Whether all totals match their parts; asserted in debug builds.
   private var isConsistent: Bool {
     pacer.isConsistent && senders.all.allSatisfy(\.isConsistent)
       && receivers.all.allSatisfy(\.counters.isConsistent)
@@ -89,7 +89,7 @@ package struct MediaFlow: Machine {
     return earliest(deadline, receivers.deadline)
   }
 
-  /// Does all work that is due, whatever the input was, because that saves separate wake-ups.
+  /// Does all work that is due, whatever the input was; this saves separate wake-ups.
   private mutating func work(at now: Instant, into outbox: inout Outbox<Output>) {
     if senders.sendsVideo, let target = rate.announce(at: now) {
       outbox.append(.targetBitrate(target))
@@ -264,7 +264,8 @@ package struct MediaFlow: Machine {
   ) {
     let compound = RTCPCompound(parsing: bytes.span.bytes)
     if compound.malformedCount > 0 { refused.malformed += 1 }
-    // All senders in one compound belong to the same peer, so one answer is valid for all of them.
+    // All senders in one compound packet belong to the same peer, so one answer is valid for all of
+    // them.
     var peers: [UInt32] = []
     for packet in compound.packets {
       outbox.append(.rtcpBlock(RTCPRecord(packet, isInbound: true)))
@@ -420,8 +421,8 @@ extension MediaFlow {
     rate.congestion.isEstimated ? rate.target : nil
   }
 
-  /// Returns the bit rate below which video that arrives already encoded must stay; nil if the path
-  /// is not known to be the limit.
+  /// Returns the maximum bit rate for video that arrives already encoded; nil if the path is not
+  /// known to be the limit.
   package func pathLimit(at now: Instant) -> UInt64? { rate.congestion.pathLimit(at: now) }
 
   /// The receive rate sent to the peer in REMB, in bits per second; nil before the first REMB, and

@@ -1,8 +1,8 @@
 import Wire
 
-/// The credentials of both peers across ICE restarts (RFC 8445 section 9): the current ones, the
-/// previous ones until a new path works, and the peer's for a restart that has not been made
-/// locally yet.
+/// The credentials of both peers across ICE restarts (RFC 8445 section 9): the current credentials,
+/// the previous ones until a new path works, and the peer's new ones if its restart has not been
+/// made locally yet.
 struct Generations {
   /// The peer's part of a restart that has not been made locally yet.
   struct Upcoming {
@@ -34,7 +34,7 @@ struct Generations {
 
   // MARK: Lookup
 
-  /// Returns the generation with the given number; nil if its credentials are no longer valid.
+  /// Returns the generation with this number; nil if its credentials are no longer valid.
   func generation(_ number: UInt32) -> ICEGeneration? {
     number == present.number ? present : earlier?.number == number ? earlier : nil
   }
@@ -85,7 +85,8 @@ struct Generations {
     return true
   }
 
-  /// Records the end of candidates for an announced restart; returns false if there is none.
+  /// Records the end of candidates for an announced restart; returns false if no restart is
+  /// announced.
   mutating func endUpcoming() -> Bool {
     upcoming?.hasEnded = true
     return upcoming != nil

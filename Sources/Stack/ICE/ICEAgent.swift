@@ -332,7 +332,6 @@ extension ICEAgent {
     case trafficReceived(local: SocketAddress, remote: SocketAddress)
     /// The system refused a send from `local` to `remote`.
     case sendFailed(local: SocketAddress, remote: SocketAddress)
-    /// The deadline was reached.
     case deadline
     /// Close all sockets and connections, end allocations and stop.
     case close
@@ -347,7 +346,7 @@ extension ICEAgent {
     case relayed(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
     /// A TURN server refused or ended an allocation, with the reason.
     case serverFailed(SocketAddress, code: UInt16, reason: String)
-    /// Local candidates are gone because their sockets, allocations or addresses are.
+    /// Local candidates were lost together with their sockets, allocations or addresses.
     case candidatesRemoved([ICECandidate])
     /// A server provided no candidate during gathering.
     case gatheringFailed(ICEServerFailure)

@@ -9,7 +9,7 @@ public struct ICECandidate: Hashable, Sendable {
     /// The address as a STUN server saw it.
     case serverReflexive = "srflx"
     /// An address found by checks: the source of a remote peer's check, or the mapped address in a
-    /// response to a local one.
+    /// response to a local check.
     case peerReflexive = "prflx"
     /// An address on a TURN server.
     case relayed = "relay"

@@ -5,7 +5,7 @@ package struct ICESettings: Hashable, Sendable {
   package var servers: [ICEServer]
   /// Whether only relayed candidates are used (W3C iceTransportPolicy `relay`).
   package var relayOnly: Bool
-  /// Whether host candidates over UDP are gathered; without them servers are not used either.
+  /// Whether host candidates over UDP are gathered; if not, servers are not used either.
   package var usesUDP: Bool
   /// Whether TCP candidates are gathered (RFC 6544).
   package var usesTCP: Bool
@@ -14,8 +14,8 @@ package struct ICESettings: Hashable, Sendable {
   package var hidesAddresses: Bool
   /// The silence after which the path counts as disconnected; nil means 7 s.
   package var silence: Interval?
-  /// Whether checks await responses for several seconds, however many newer checks follow (RFC 8445
-  /// section 7.3.1.4: a check that another replaces may still be answered).
+  /// Whether checks await responses for several seconds, however many newer checks follow (in RFC
+  /// 8445 section 7.3.1.4, a check that another one replaces may still be answered).
   package var awaitsSlowPaths: Bool
 
   package init(
@@ -61,10 +61,10 @@ enum ICETiming {
   /// nominated.
   static let nominationPatience = Interval.milliseconds(100)
   static let nominationPatienceMaximum = Interval.seconds(1)
-  /// The shortest time before a much better pair may replace a nominated one.
+  /// The shortest time before a much better pair may replace a nominated pair.
   static let nominationHold = Interval.seconds(2)
-  /// The time after the peer nominated a pair during which a single nomination of a lower-priority
-  /// pair does not replace it.
+  /// The time for which a pair that the peer nominated cannot be replaced by a single nomination of
+  /// a lower-priority pair.
   static let choiceHold = Interval.seconds(1)
 
   /// The shortest time between two consent checks, and the range of the random addition (RFC 7675
@@ -103,7 +103,7 @@ struct RequestNumbers {
   /// The last id issued.
   private(set) var last: UInt32
 
-  /// Starts the ids of the agent that has this ordinal among its peer's agents.
+  /// Starts the numbering for the agent with this ordinal among its peer's agents.
   init(ordinal: Int) { last = UInt32(truncatingIfNeeded: ordinal) << Self.ordinalShift }
 
   /// Returns the lowest byte of the ordinal of the agent that issued an id.
@@ -121,7 +121,7 @@ struct RequestNumbers {
 package struct ICECounters: Hashable, Sendable {
   /// Datagrams that are not STUN messages or have a wrong FINGERPRINT.
   package private(set) var malformed: UInt64 = 0
-  /// Datagrams on a socket that is not the agent's, or no longer is.
+  /// Datagrams on a socket that the agent does not own, or no longer owns.
   package private(set) var unknownSocket: UInt64 = 0
   /// Requests without USERNAME or MESSAGE-INTEGRITY.
   package private(set) var unauthenticated: UInt64 = 0

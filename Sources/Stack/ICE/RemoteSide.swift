@@ -49,7 +49,7 @@ struct RemoteSide {
   private var held: [ICECandidate] = []
   private var names: [UnresolvedName] = []
   private var earlyChecks: [EarlyCheck] = []
-  /// The number of peer-reflexive candidates so far, which gives each its foundation.
+  /// The number of peer-reflexive candidates so far, which becomes part of each one's foundation.
   private var reflexiveCount = 0
 
   /// Whether no more candidates can appear.
@@ -96,7 +96,8 @@ struct RemoteSide {
 
   // MARK: Candidates
 
-  /// Adds a candidate; a signaled one replaces the peer-reflexive one with the same address.
+  /// Adds a candidate; a signaled candidate replaces the peer-reflexive candidate with the same
+  /// address.
   mutating func learn(_ candidate: ICECandidate) -> Learning {
     for index in candidates.indices {
       let known = candidates[index]
@@ -265,7 +266,8 @@ extension ICEAgent {
     closeSockets { $0.generation != number }
   }
 
-  /// Adds a candidate; a signaled one replaces the peer-reflexive one with the same address.
+  /// Adds a candidate; a signaled candidate replaces the peer-reflexive candidate with the same
+  /// address.
   mutating func learnRemote(_ candidate: ICECandidate) -> RemoteSide.Learning {
     let learning = remoteSide.learn(candidate)
     switch learning {

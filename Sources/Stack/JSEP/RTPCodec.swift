@@ -49,7 +49,7 @@ public struct RTPCodec: Hashable, Sendable, Codable {
       sdpFmtpLine: capability.parameters.isEmpty ? nil : capability.parameters)
   }
 
-  /// Creates the codec from a negotiated one, with the local parameters.
+  /// Creates the W3C form of a negotiated codec, with the local parameters.
   package init(_ codec: NegotiatedCodec, _ kind: MediaKind) {
     self.init(
       mimeType: "\(kind.rawValue)/\(codec.displayName)", clockRate: codec.clockRate,
@@ -175,7 +175,7 @@ package struct H264Level: Hashable, Comparable, Sendable, CustomStringConvertibl
   }
 }
 
-/// The limits on H.264 that a peer receives, as negotiated (RFC 6184 sections 8.1, 8.2.2).
+/// The negotiated limits on H.264 streams that a peer receives (RFC 6184 sections 8.1, 8.2.2).
 package struct H264Reception: Hashable, Sendable {
   /// The highest level accepted.
   package private(set) var level: H264Level
@@ -206,7 +206,7 @@ package struct H264Reception: Hashable, Sendable {
           profile: profile, constraints: UInt8(bytes >> 8),
           number: UInt8(truncatingIfNeeded: bytes)))
     }
-    // Unless both peers allow asymmetric levels, the lower one applies in both directions.
+    // Unless both peers allow asymmetric levels, the lower level applies in both directions.
     let isAsymmetric = [own, peer].allSatisfy { value("level-asymmetry-allowed", $0) == "1" }
     if !isAsymmetric,
       let other = H264Level(

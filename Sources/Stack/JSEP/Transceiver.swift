@@ -47,7 +47,7 @@ package struct Transceiver: Hashable, Sendable {
   package private(set) var remoteTrackID: String?
   /// Whether the sender has a track.
   ///
-  /// `addTrack` reuses transceivers without one.
+  /// `addTrack` reuses transceivers without a track.
   package private(set) var hasLocalTrack = false
   /// Whether `addTrack` ever assigned a track; if so, a rollback does not remove the transceiver.
   package private(set) var hasHadTrack = false
@@ -125,7 +125,7 @@ package struct Transceiver: Hashable, Sendable {
     if mid == nil { currentDirection = .stopped }
   }
 
-  /// Stops immediately, together with the session.
+  /// Stops at once because the session closes.
   mutating func close() {
     stop()
     currentDirection = .stopped

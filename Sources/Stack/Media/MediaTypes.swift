@@ -50,7 +50,7 @@ public struct AudioBlock: Hashable, Sendable {
   }
 }
 
-/// A received frame in a codec that is not decoded here.
+/// An encoded video frame, received in a codec that is not decoded here or sent as it is.
 public struct EncodedVideoChunk: Hashable, Sendable {
   /// The codec's encoding name in lower case: `h264`.
   public var codec: String
@@ -60,7 +60,7 @@ public struct EncodedVideoChunk: Hashable, Sendable {
   /// annex B).
   public var bytes: [UInt8]
 
-  /// Creates a frame that is already encoded; the bytes are not checked.
+  /// Creates a chunk from a frame that is already encoded; the bytes are not checked.
   public init(codec: String, isKey: Bool, bytes: [UInt8]) {
     self.codec = codec
     self.isKey = isKey
@@ -74,7 +74,7 @@ public enum MediaContent: Sendable {
   case audio(AudioBlock)
   /// A video frame; a received frame arrives at its display time.
   case videoFrame(I420Buffer)
-  /// A frame in a codec that is not decoded here; a received frame arrives at its display time.
+  /// An encoded video frame; a received frame arrives at its display time.
   case encodedVideo(EncodedVideoChunk)
 }
 

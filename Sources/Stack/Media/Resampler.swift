@@ -1,6 +1,6 @@
 /// Converts 16-bit audio between sampling rates, in integer arithmetic.
 ///
-/// It uses a windowed-sinc filter with 128 phases, and interpolates between neighbouring ones.
+/// It uses a windowed-sinc filter with 128 phases, and interpolates between neighbouring phases.
 /// Positions are exact fractions, so nothing drifts however long the audio is, and the output does
 /// not depend on how the input is split.
 package struct Resampler {
@@ -65,7 +65,7 @@ package struct Resampler {
     place -= passed
   }
 
-  /// Appends the output that the end of the input completes.
+  /// Appends the last output, as if silence followed the input.
   package mutating func finish(into output: inout [Int16]) {
     guard rate != target else { return }
     append(repeatElement(0, count: tapCount / 2 * channels), into: &output)

@@ -23,7 +23,7 @@ struct ConnectionLife {
 
   mutating func close() { isClosed = true }
 
-  /// Applies the states after each step; returns the establishment states that were entered.
+  /// Applies the connection's states after each step; returns the establishment states entered.
   mutating func follow(_ states: ConnectionStates, at now: Instant) -> [EstablishmentState] {
     establishment.follow(states, isClosed: isClosed, at: now)
   }
@@ -55,7 +55,7 @@ struct NegotiationNeed {
   private var isOutdated = true
   /// Whether negotiation was needed at the last check.
   private(set) var isNeeded = false
-  /// Whether negotiationneeded was emitted and has not been answered.
+  /// Whether negotiationneeded was already emitted for the current need.
   private var wasEmitted = false
 
   mutating func outdate() { isOutdated = true }
@@ -155,7 +155,9 @@ extension PeerStack {
 
 // MARK: - Establishment
 
-/// Whether a connection is established, that is, the exchange is complete, ICE is connected and,
+/// The progress towards an established connection.
+///
+/// A connection is established once the offer/answer exchange is complete, ICE is connected and,
 /// unless configured otherwise, all local candidates are known.
 public enum EstablishmentState: String, Hashable, Sendable {
   /// No description has been set.
@@ -174,7 +176,7 @@ public enum EstablishmentState: String, Hashable, Sendable {
 ///
 /// It is established when the offer/answer exchange is complete, ICE is connected or completed, and
 /// all local candidates are known, if `establishmentNeedsAllCandidates` requires that. A call that
-/// does not achieve this in time has failed for its user, whatever the individual states.
+/// is not established in time has failed for its user, whatever its individual states are.
 struct Establishment {
   private var state = EstablishmentState.new
   /// The instant of the time-out; nil if there is no time limit, before the first description, and
@@ -190,7 +192,7 @@ struct Establishment {
     needsAllCandidates = configuration.establishmentNeedsAllCandidates
   }
 
-  /// Applies the other states after each step; returns the establishment states that were entered.
+  /// Applies the connection's states after each step; returns the establishment states entered.
   mutating func follow(
     _ states: ConnectionStates, isClosed: Bool, at now: Instant
   ) -> [EstablishmentState] {

@@ -42,7 +42,7 @@ struct DataTransport: Machine {
     var wasOpen = false
   }
 
-  /// Calls on one channel that are answered once less data is buffered.
+  /// The send calls on one channel that are answered once less data is buffered.
   private struct Waiting {
     let number: DataChannelNumber
     var calls: [UInt32]
@@ -179,7 +179,8 @@ struct DataTransport: Machine {
           localMaximumMessageSize: DataSection.maximumMessageSize)))
   }
 
-  /// Ends the association that an exchange rejected, or the channels that still wait for it.
+  /// Ends the association because an exchange rejected it; if none was started, closes the channels
+  /// that wait for one.
   private mutating func refuseChannels() {
     if isStarted { return endAssociation() }
     for channel in channels {
@@ -250,7 +251,7 @@ struct DataTransport: Machine {
 
   private mutating func report(_ number: DataChannelNumber, _ state: DataChannelState) {
     guard let index = index(of: number) else { return }
-    // Store the options now, because they include the stream, and the association is about to
+    // Store the options now: they include the stream identifier, and the association is about to
     // forget them.
     if let options = association.options(of: number) { channels[index].options = options }
     report(channels[index], state, association.counters(of: number) ?? DataChannelCounters())

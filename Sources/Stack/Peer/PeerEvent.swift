@@ -16,7 +16,7 @@ package enum PeerEvent: Sendable {
   case localCandidate(CandidateInit?)
   /// The agent has a new local or remote candidate.
   case candidate(isLocal: Bool, ICECandidate)
-  /// A pair was added or changed; indirect, because it would triple the enum's size.
+  /// A pair was added or changed; indirect, because it would otherwise triple the enum's size.
   indirect case candidatePair(ICEPairReport)
   /// A local certificate in DER; only for the take.
   case certificate([UInt8])
@@ -54,24 +54,24 @@ package enum PeerEvent: Sendable {
   case loudestSpeakers([SpeakerVolume])
   /// A received voice gained or lost an audio slot.
   case audioSlot(SpeakingTrack, isHeld: Bool)
-  /// A track was enabled or disabled; or, as a notice, a received track was muted, unmuted or
-  /// ended.
+  /// A track was enabled or disabled; or a received track was muted, unmuted or ended, which is a
+  /// `PeerNotice`.
   case trackChanged(TrackChange)
-  /// Signaled local candidates became invalid; a notice.
+  /// Signaled local candidates became invalid (a `PeerNotice`).
   case candidatesRemoved([CandidateInit])
-  /// A server did not provide a candidate (W3C icecandidateerror); a notice.
+  /// A server did not provide a candidate (a `PeerNotice`; W3C icecandidateerror).
   case gatheringError(GatheringError)
-  /// A different candidate pair was selected; a notice.
+  /// A different candidate pair was selected (a `PeerNotice`).
   case selectedPair(SelectedPairChange)
-  /// Speech into a disabled local track began or ended; a notice.
+  /// Speech into a disabled local track began or ended (a `PeerNotice`).
   case mutedSpeech(transceiver: UInt32, isSpeaking: Bool)
-  /// The connection ended, with the reason; a notice.
+  /// The connection ended, with the reason (a `PeerNotice`).
   case connectionEnded(ConnectionEnd)
   /// A layer refused an input, which is counted for the timeline.
   case refused(layer: String, reason: String)
 }
 
-/// A change of one of the connection's W3C states, or of the establishment.
+/// A change of one of the connection's W3C states, or of its establishment state.
 package struct StateTransition: Hashable, Sendable {
   /// The machine's name: `signaling`, `ice-connection`, `ice-gathering`, `connection`, `dtls`
   /// (`dtls 2` and so on for further transports), `sctp` or `establishment`.
@@ -169,8 +169,8 @@ package struct FrameRecord: Sendable {
   // Members are ordered by size to avoid padding: records are moved often, and moving up to 128
   // bytes needs no call to memcpy.
   package var codec: CodecName
-  /// The kind of result: `decoded`, `recovered`, `concealed`, `undecodable` or `encoded`; `not
-  /// decoded` and `passed on` for received and sent frames that no codec processed here.
+  /// The kind of result: `decoded`, `recovered`, `concealed`, `undecodable` or `encoded`; if no
+  /// codec processed the frame here, `not decoded` (received) or `passed on` (sent).
   package var outcome: String
   /// The decoded result; the take contains its digest.
   package var decoded: DecodedMedia
@@ -268,7 +268,7 @@ public struct GatheringError: Hashable, Sendable, Codable {
   public var url: String
   /// The STUN error code, or 701 if the server cannot be reached.
   public var errorCode: UInt16
-  /// The server's reason phrase, or the local reason.
+  /// The server's reason phrase, or a local reason if the server sent none.
   public var errorText: String
   /// The local address from which the request was sent, if any.
   public var address: String?

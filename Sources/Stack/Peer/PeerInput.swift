@@ -7,12 +7,12 @@ package import Wire
 
 /// An input of a peer; inputs are its only connection to the outside world.
 package enum PeerInput: Sendable {
-  /// The first input of each peer; indirect, because it would enlarge all inputs.
+  /// The first input of each peer; indirect, because it would otherwise enlarge all inputs.
   indirect case genesis(Genesis)
   /// The addresses on which candidates may be gathered, and their network types in the same order;
   /// `types` is empty if they are unknown.
   case interfaces([IPAddress], types: [NetworkType] = [])
-  /// A datagram and the kernel's receive time, which is not after the step.
+  /// A datagram and the kernel's receive time, which is never later than the step's instant.
   case datagram(Datagram, arrival: Instant)
   /// The deadline that the peer last returned was reached.
   case deadline
@@ -90,7 +90,7 @@ package struct Genesis: Hashable, Sendable {
 
 /// A peer's behaviour: W3C RTCConfiguration, and everything else on which a replay depends.
 public struct PeerConfiguration: Hashable, Sendable, Codable {
-  /// STUN and TURN servers.
+  /// The STUN and TURN servers.
   public var iceServers: [ICEServerConfiguration] = []
   /// Whether all candidates may be used, or only relayed ones.
   public var iceTransportPolicy = ICETransportPolicy.all
@@ -134,7 +134,7 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   public var videoBitrateMaximum: UInt64 = 2_500_000
   /// The initial video bit rate in bit/s.
   public var videoBitrateStart: UInt64 = 600_000
-  /// The Opus bit rate in bit/s.
+  /// The Opus bit rate in bit/s; a sender's `maxBitrate` can lower it.
   public var audioBitrate: UInt32 = 32_000
   /// The minimum delay of all playouts beyond the fastest transit, in milliseconds; nil adapts the
   /// delay to the arrivals alone (W3C RTCRtpReceiver.jitterBufferTarget, for all receivers).
@@ -145,7 +145,7 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// A session replaces nil with the current default: Opus, G.711 (PCMU, PCMA), telephone events,
   /// VP8, VP9 and H.264. In older takes, nil means Opus, VP8, VP9 and H.264.
   public var codecs: [String]?
-  /// The header extensions to use, by URI and in the order of offers; nil for all.
+  /// The URIs of the header extensions to use, in the order in which offers list them; nil for all.
   public var headerExtensions: [String]?
   /// Whether a report on a source precedes each PLI or FIR for it; nil means no.
   ///
@@ -172,7 +172,7 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// older takes, nil means none.
   public var decoders: [String]?
 
-  /// Whether a target far below what a sender's video needs counts as limited by bandwidth (W3C
+  /// Whether a target far below what a sender's video needs counts as a bandwidth limitation (W3C
   /// qualityLimitationReason).
   ///
   /// A session replaces nil with true; in older takes, nil means no.
@@ -216,8 +216,8 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// The first bytes of each random stream in hexadecimal, by the stream's label; nil unless the
   /// take was redacted.
   ///
-  /// A take without its keys has a different seed, but numbers that the remote peer repeats (SSRCs,
-  /// SCTP tags, STUN transactions) stay the same.
+  /// A redacted take has a different seed, but numbers that the remote peer repeats (SSRCs, SCTP
+  /// tags, STUN transactions) stay the same.
   package var drawnBytes: [String: String]?
 
   /// Creates a configuration with the defaults of all members.
@@ -258,8 +258,10 @@ public struct SignalingMessage: Hashable, Sendable {
 
 /// The URIs of a STUN or TURN service (W3C RTCIceServer).
 public struct ICEServerConfiguration: Hashable, Sendable, Codable {
-  /// The `stun:`, `turn:` and `turns:` URIs (RFC 7064, RFC 7065); the latter two may end in
-  /// `?transport=tcp`, and `turn:` also in `?transport=udp`.
+  /// The `stun:`, `turn:` and `turns:` URIs (RFC 7064, RFC 7065).
+  ///
+  /// A `turn:` or `turns:` URI may end in `?transport=tcp`, and a `turn:` URI also in
+  /// `?transport=udp`.
   public var urls: [String]
   /// The user name for a TURN server; nil for a STUN server.
   public var username: String?
@@ -305,7 +307,7 @@ extension PeerConfiguration {
       awaitsSlowPaths: awaitsSlowPaths ?? false)
   }
 
-  /// The servers in `iceServers` without those whose URIs are unusable.
+  /// The servers in `iceServers`, except for unusable URIs.
   var parsedICEServers: [ICEServer] {
     iceServers.flatMap { entry in entry.urls.compactMap { ICEServer(uri: $0, of: entry) } }
   }

@@ -201,7 +201,8 @@ final class PeerStack {
   }
 }
 
-/// The negotiated values that packets and frames need, copied because the negotiation is large.
+/// A copy of the negotiated values that packets and frames need; copying the whole negotiation
+/// would be slow.
 struct AgreedParts {
   private(set) var sections: [NegotiatedSection] = []
   /// The data channels' transport, once it is negotiated.

@@ -198,8 +198,8 @@ extension PeerStack {
       bufferedBytes: data.association.bufferedAmount(of: channel.number))
   }
 
-  /// The deadlines of transports, data, flows, establishment and tracks, earliest first; equal ones
-  /// are in this order.
+  /// The deadlines of transports, data, flows, establishment and tracks, earliest first; equal
+  /// deadlines keep this order.
   private var wakes: [PeerSnapshot.Wake] {
     var wakes: [PeerSnapshot.Wake] = []
     func add(_ layer: String, _ at: Instant?) {

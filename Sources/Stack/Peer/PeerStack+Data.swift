@@ -19,7 +19,7 @@ extension PeerStack {
     drive(.negotiated(negotiation.data, isWanted: negotiation.wantsData, role: role))
   }
 
-  /// The bundle that carries data channels, or would carry them.
+  /// The bundle that carries data channels; the first bundle until they are negotiated.
   var dataBundle: Bundle? {
     agreed.dataTransport.map { bundles[$0] } ?? bundles.first
   }
@@ -70,7 +70,7 @@ package struct DataMessage: Hashable, Sendable {
   }
 }
 
-/// A data channel as it was at its creation or at a change of its state.
+/// A data channel as it was when it was created or changed its state.
 package struct DataChannelRecord: Hashable, Sendable {
   /// The channel's number within its peer; numbers start at 0 and are never reused.
   package var channel: UInt32

@@ -29,8 +29,8 @@ package struct Codec: Sendable {
   package var isPassedThrough = false
   /// The name of the decoder and the encoder in statistics.
   package var decoderTitle = "libvpx"
-  /// The mean quantiser above which libwebrtc would reduce the resolution; nil if libwebrtc has no
-  /// limit for the codec.
+  /// The mean quantiser from which the bit rate counts as too low, which is libwebrtc's limit for
+  /// reducing the resolution; nil if libwebrtc has none for the codec.
   package var poorQuantiser: Int?
   package var payload: PayloadFormat
   /// Parses the bytes of a frame; nil for codecs whose frames never arrive encoded.
@@ -42,7 +42,7 @@ package struct Codec: Sendable {
   package var container: FrameContainer?
 
   package static func named(_ name: String) -> Codec? {
-    // Only the codec that is found is copied.
+    // Search by index, so that only the codec that is found is copied.
     place(of: name).map { all[$0] }
   }
 
@@ -55,7 +55,7 @@ package struct Codec: Sendable {
 
   /// Returns a codec's payload format; nil if the codec is unknown.
   ///
-  /// Needed for every packet, so it is looked up without copying the codec.
+  /// Every packet needs the format, so it is looked up without copying the codec.
   static func payloadFormat(of name: String) -> PayloadFormat? {
     place(of: name).map { all[$0].payload }
   }
@@ -65,7 +65,8 @@ package struct Codec: Sendable {
     rules.answer(parameters) ?? formats.first?.parameters ?? ""
   }
 
-  /// The video codecs that every build can encode, as part of a sentence: `VP8 or VP9`.
+  /// The names of the video codecs that every build can encode, as part of a sentence: `VP8 or
+  /// VP9`.
   package static var encodedTitles: String {
     all.filter { $0.kind == .video && !$0.isPassedThrough }.map(\.title).joined(separator: " or ")
   }
@@ -75,9 +76,9 @@ package struct Codec: Sendable {
 package struct OfferedFormat: Hashable, Sendable {
   /// The local fmtp value; empty if there is none.
   package var parameters: String
-  /// The preferred payload type; RTX for video uses the one after it.
+  /// The preferred payload type; RTX for video uses the next payload type.
   package var payloadType: UInt8
-  /// The RTP clock rate in Hz; nil for the codec's usual one.
+  /// The RTP clock rate in Hz; nil for the codec's usual rate.
   package var clockRate: UInt32?
 
   package init(_ parameters: String, _ payloadType: UInt8, clockRate: UInt32? = nil) {
@@ -89,9 +90,11 @@ package struct OfferedFormat: Hashable, Sendable {
 
 /// The rules by which a codec's fmtp parameters are compared and answered (RFC 3264 section 6.1).
 package struct FormatRules: Sendable {
-  /// Returns the parameters that distinguish the codec's formats; nil if they are invalid for it.
+  /// Returns the parameters that distinguish the codec's formats; nil if they are invalid for the
+  /// codec.
   package var variant: @Sendable (_ parameters: String) -> CodecFormat.Variant?
-  /// Returns local parameters that answer the peer's; nil to use those of local offers.
+  /// Returns local parameters that answer the peer's; nil if local offers' parameters are the
+  /// answer.
   package var answer: @Sendable (_ parameters: String) -> String?
 
   package init(
@@ -155,7 +158,7 @@ package enum FrameContainer: Hashable, Sendable {
 // MARK: - Table
 
 extension Codec {
-  /// All codecs, in order of preference within each kind; decodable ones precede the others.
+  /// All codecs, in order of preference within each kind; decodable codecs come first.
   package static let all = [opus, pcmu, pcma, telephoneEvent, vp8, vp9, h264, av1]
 
   private static let opus = Codec(
@@ -322,7 +325,7 @@ package struct CodecName: RawRepresentable, Hashable, Sendable {
   /// Whether frames of the codec pass through undecoded, see `Codec.isPassedThrough`; false for
   /// unknown codecs.
   package var isPassedThrough: Bool {
-    // Read for every frame; looked up by index because a codec is large to copy.
+    // This is read for every frame, so the codec is looked up by index instead of being copied.
     Codec.place(of: rawValue).map { Codec.all[$0].isPassedThrough } ?? false
   }
 }

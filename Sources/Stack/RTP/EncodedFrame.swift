@@ -55,8 +55,8 @@ package struct EncodedFrame: Hashable, Sendable {
 
 /// A frame from the network: one audio packet's payload, or an assembled video frame.
 package struct ReceivedFrame: Hashable, Sendable {
-  // Ordered by size to avoid padding: frames are moved often, and up to 128 bytes this needs no
-  // memcpy call.
+  // Members are ordered by size to avoid padding: frames are moved often, and moving up to 128
+  // bytes needs no call to memcpy.
   package var mid: String
   package var codec: CodecName
   /// The simulcast layer; nil if the packets name none.

@@ -56,7 +56,7 @@ package struct ErrorCorrection: Hashable, Sendable {
 
   // MARK: ULPFEC
 
-  /// Bytes before the first level's header; that header adds 4 or 8.
+  /// The number of bytes before the first level's header, which adds 4 or 8.
   private static let levelsLength = 10
 
   private init?(ulpfec bytes: RawSpan) {
@@ -76,7 +76,7 @@ package struct ErrorCorrection: Hashable, Sendable {
   // MARK: FlexFEC
 
   private init?(flexFEC03 bytes: RawSpan) {
-    // Unsupported: unchanged repetitions, rows and columns, and several sources.
+    // Packets repeated unchanged, rows and columns, and several sources are not supported here.
     guard bytes.byteCount >= 20, bytes.byte(at: 0) & 0xc0 == 0, bytes.byte(at: 8) == 1,
       let mask = Self.mask(bytes, at: 18, endMark: true, tailWidth: 63)
     else { return nil }
@@ -116,8 +116,8 @@ package struct ErrorCorrection: Hashable, Sendable {
   /// says whether another part follows.
   ///
   /// - Parameters:
-  ///   - endMark: the value of that bit in the last part: 1 in the draft, 0 in the RFC.
-  ///   - tailWidth: 63 in the draft, whose last part has such a bit too; otherwise 64.
+  ///   - endMark: the value of the bit if no other part follows: 1 in the draft, 0 in the RFC.
+  ///   - tailWidth: 63 in the draft, where a bit precedes the last part too; otherwise 64.
   private static func mask(_ bytes: RawSpan, at start: Int, endMark: Bool, tailWidth: Int)
     -> (offsets: [Int], end: Int)?
   {
@@ -176,8 +176,8 @@ extension HeaderExtensionMap {
   /// Zeroes the header extensions that are filled in on sending or forwarding, because the FEC
   /// packet was computed without their values.
   ///
-  /// Packets of a stream have extensions of different lengths, so such a value in one packet may be
-  /// at the offset of another packet's payload.
+  /// Packets of a stream have extensions of different lengths, so a value in one packet may be at
+  /// an offset where another packet has its payload.
   package func clearLateValues(in packet: inout [UInt8], _ header: RTPHeader) {
     guard header.extensionProfile != 0 else { return }
     var elements = HeaderExtensionElements(header)

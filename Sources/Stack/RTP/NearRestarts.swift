@@ -1,11 +1,11 @@
 /// Detects a sender that restarts its sequence numbers less than 100 below the current one.
 ///
-/// By the numbers alone, that looks like late packets (RFC 3550 appendix A.1).
+/// From the sequence numbers alone, the restart looks like late packets (RFC 3550 appendix A.1).
 ///
 /// The evidence is a sequence number that recurs with a different timestamp. A late packet has a
 /// number not received before; a duplicate, a replayed packet and a retransmission have the
-/// timestamp they had before. A single packet is not enough: the next one has to continue from it.
-/// The view `loss` applies the same rule.
+/// timestamp they had before. A single packet is not enough: the next packet has to continue from
+/// it. The view `loss` applies the same rule.
 package struct NearRestarts: Sendable {
   /// A step back by this many numbers or more shows a restart by itself.
   package static let most = 100
@@ -15,7 +15,7 @@ package struct NearRestarts: Sendable {
   /// The latest packets as number and timestamp; the newest is at `count - 1` modulo the capacity.
   private var packets: [UInt64] = []
   private var count = 0
-  /// A power of two above the window plus one.
+  /// The number of stored packets, a power of two above `window + 1`.
   private static let capacity = 256
 
   package init() {}
@@ -31,7 +31,8 @@ package struct NearRestarts: Sendable {
     guard step <= 0, step > -Self.most, isReused(sequence, timestamp, before: 1) else {
       return false
     }
-    // Shortly after a restart, reordered packets may also have numbers from before it.
+    // Shortly after a restart, a reordered packet also has a number used before, but its timestamp
+    // is older than the last packet's.
     return Int32(bitPattern: timestamp &- last.timestamp) > 0
       || !isReused(last.sequence, last.timestamp, before: 2)
   }
@@ -39,14 +40,14 @@ package struct NearRestarts: Sendable {
   /// Returns whether the packet after a suspected restart continues from it.
   ///
   /// - Parameters:
-  ///   - step: the sequence step to the suspected packet, at most 0.
+  ///   - step: the sequence step from the previous packet to the suspected packet, at most 0.
   ///   - next: the sequence step from the suspected packet to the one after it.
   package static func isBorneOut(step: Int, next: Int) -> Bool {
     next == 1 || next > -most && next <= -step
   }
 
-  /// Returns whether the latest packet with this number, among the `window` packets from `place`
-  /// back, has another timestamp.
+  /// Returns whether this number was last used with another timestamp, among the `window` packets
+  /// that end `place` packets back.
   private func isReused(_ sequence: UInt16, _ timestamp: UInt32, before place: Int) -> Bool {
     for back in place..<place + Self.window {
       guard let packet = packet(back) else { return false }

@@ -129,7 +129,7 @@ package struct HeaderExtensionMap: Hashable, Sendable {
     }
   }
 
-  /// Whether none of the negotiated extensions has a value that is read here.
+  /// Whether none of the extensions whose values are read was negotiated.
   package var isEmpty: Bool {
     var read = self
     (read.transmissionOffset, read.laterTransportSequence, read.videoTiming) = (0, 0, 0)

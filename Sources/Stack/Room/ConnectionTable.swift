@@ -12,13 +12,13 @@ struct ConnectionTable {
     var restarts = 0
     /// The instant at which to restart ICE or give up the connection; nil if neither is planned.
     var restartAt: Instant?
-    /// Whether a requested restart is still due.
+    /// Whether an ICE restart was requested but has not started.
     var isRestartAsked = false
     /// The transceivers of received sections.
     var transceivers: [(mid: String, number: UInt32)] = []
   }
 
-  /// What to do about a connection without a path.
+  /// What to do about a connection whose path failed.
   enum Remedy: Equatable {
     case restart(ConnectionID, attempt: Int)
     case giveUp(ConnectionID)
@@ -31,7 +31,7 @@ struct ConnectionTable {
 
   private static let count = 256
   private static let sections = 1_024
-  /// The time that an ICE restart may take before the next one.
+  /// How long an ICE restart may take before the next one starts.
   private static let patience = Interval.seconds(8)
 
   init(delay: Interval, maximum: Int, restartsOnceConnected: Bool = false) {
@@ -73,7 +73,7 @@ struct ConnectionTable {
     self[id]?.transceivers.first { $0.mid == mid }?.number
   }
 
-  /// Records a connection's state; returns the previous state, or nil if it did not change.
+  /// Records a connection's state; returns the previous state, or nil if the state did not change.
   mutating func setState(_ state: PeerState, of id: ConnectionID, at now: Instant) -> PeerState? {
     guard let known = self[id], known.state != state else { return nil }
     let delay = delay
@@ -95,8 +95,8 @@ struct ConnectionTable {
 
   /// Restarts ICE on all connections, as after a network change.
   ///
-  /// A connection whose state was not reported yet is restarted once it is connected if
-  /// `restartsOnceConnected` is set, and otherwise skipped.
+  /// If `restartsOnceConnected` is set, a connection that is still new restarts once it is
+  /// connected; otherwise it is skipped.
   mutating func restartAll(at now: Instant) {
     for connection in connections where connection.state != .closed {
       let isNew = connection.state == .new
@@ -143,7 +143,7 @@ struct ActionTable {
     case pause(MediaID, Bool)
     case message
 
-    /// The error code if the service never answers.
+    /// The error code for a request that the service never answers.
     var timeout: RoomErrorCode {
       switch self {
       case .publish: .publishFailed
@@ -182,7 +182,8 @@ struct ActionTable {
     return ActionID(last)
   }
 
-  /// Removes and returns the request that an answer belongs to; nil if it is unknown or timed out.
+  /// Removes and returns the request that an answer belongs to; nil if the request is unknown or
+  /// timed out.
   mutating func end(_ id: ActionID) -> Action? {
     guard let index = actions.firstIndex(where: { $0.id == id }) else { return nil }
     return actions.remove(at: index)

@@ -16,10 +16,10 @@ struct LocalMediaTable {
     var phase: Phase
     /// The id that the signaling machine assigned to the media; nil until it is published.
     var media: MediaID?
-    /// The connection and transceiver that send the media; nil while none does.
+    /// The connection and transceiver that send the media; nil while the media is not sent.
     var connection: ConnectionID?
     var transceiver: UInt32?
-    /// The number in the take of the peer that was reported as sending the media; nil until the
+    /// The peer that was reported as sending the media, by its number in the take; nil before the
     /// report.
     var carrier: UInt32?
   }
@@ -32,14 +32,14 @@ struct LocalMediaTable {
 
   subscript(id: LocalMediaID) -> Entry? { place(of: id).map { entries[$0] } }
 
-  /// The media that sending connections should carry: what is published or being published.
+  /// The media that sending connections should carry: published media, and media being published.
   var attached: [LocalMediaInfo] {
     entries.filter { $0.phase == .publishing || $0.phase == .published }.map(\.info)
   }
 
   // MARK: Application
 
-  /// Returns whether media can be added, that is, its ids are new and the table is not full.
+  /// Returns whether media can be added: its ids must be new, and the table must have room.
   func accepts(_ infos: [LocalMediaInfo]) -> Bool {
     entries.count + infos.count <= LocalMediaTable.maximum
       && Set(infos.map(\.id)).count == infos.count
@@ -64,7 +64,7 @@ struct LocalMediaTable {
     !ids.isEmpty && ids.allSatisfy { self[$0].map { $0.phase != .unpublishing } ?? false }
   }
 
-  /// Removes media that the service does not know.
+  /// Removes media without reporting it, because the service does not know it.
   mutating func forget(_ ids: [LocalMediaID]) {
     entries.removeAll { ids.contains($0.info.id) }
   }
@@ -77,7 +77,7 @@ struct LocalMediaTable {
     }
   }
 
-  /// Replaces the description of media; its kind cannot change.
+  /// Replaces the description of media; the kind of media cannot change.
   /// - Returns: whether the service must be informed; nil if there is no such media of this kind.
   mutating func update(_ info: LocalMediaInfo) -> Bool? {
     guard let index = place(of: info.id), entries[index].info.kind == info.kind else { return nil }
@@ -96,8 +96,10 @@ struct LocalMediaTable {
     return [.event(.localMediaPublished(id, media))]
   }
 
-  /// Records that media is no longer published, because it was unpublished, or because the service
-  /// lost it, in which case it will be published again in the next session.
+  /// Records that media is no longer published.
+  ///
+  /// If the service lost the media, it will be published again in the next session; if the
+  /// application unpublished the media, it is removed.
   mutating func withdraw(_ id: LocalMediaID) -> [RoomOutput] {
     guard let index = place(of: id) else { return [] }
     switch entries[index].phase {
@@ -173,7 +175,7 @@ struct LocalMediaTable {
   /// Reports which peer and transceiver send media, once the media is on a connection and the local
   /// participant has joined.
   ///
-  /// A connection may send the media before that.
+  /// A connection may start sending the media earlier.
   private mutating func carry(_ index: Int, over links: ConnectionTable) -> [RoomOutput] {
     guard owner != nil, entries[index].carrier == nil,
       let link = entries[index].connection.flatMap({ links[$0] })

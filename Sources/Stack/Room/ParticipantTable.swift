@@ -3,7 +3,7 @@ import Wire
 /// A room's participants and their published media.
 struct ParticipantTable {
   struct Person: Sendable {
-    /// The participant's number, the same after leaving and returning.
+    /// The participant's number, which stays the same if the participant leaves and returns.
     var number: Int
     var id: String
     var name: String
@@ -57,8 +57,8 @@ struct ParticipantTable {
     return .left(number: people[index].number)
   }
 
-  /// Records published media; returns false if it is known, its owner is local or not present, or
-  /// there is too much media.
+  /// Records published media; returns false if the media is already known, its owner is local or
+  /// not present, or there is too much media.
   mutating func publish(_ published: PublishedMedia) -> Bool {
     guard media.count < ParticipantTable.mediaMaximum, media(published.id) == nil,
       let owner = person(published.owner), owner.isPresent, !owner.isLocal
@@ -90,7 +90,7 @@ struct RoomLife {
   private(set) var state = RoomState.initialized
   /// The progress last reported; 0 before the first report.
   private(set) var progress = 0
-  /// The time limit for connecting or leaving; nil if neither is in progress.
+  /// The instant at which connecting or leaving times out; nil if neither is in progress.
   private(set) var deadline: Instant?
   /// Whether a fatal error has been reported.
   private(set) var hasFailed = false
@@ -119,8 +119,8 @@ struct RoomLife {
     return .state(machine: "room", from: state.rawValue, to: next.rawValue)
   }
 
-  /// Reports progress, which never decreases; returns nil if it is unchanged or the room is not
-  /// connecting.
+  /// Reports progress, which never decreases; returns nil if the progress is unchanged or the room
+  /// is not connecting.
   mutating func reach(_ milestone: Milestone) -> RoomOutput? {
     guard state == .connecting, milestone.rawValue > progress else { return nil }
     progress = milestone.rawValue

@@ -4,12 +4,12 @@ import Wire
 ///
 /// Methods that change the pool return the outputs for the room to emit.
 struct ReceiverPool {
-  /// How the voices that are played are selected.
+  /// How the voices to play are selected.
   enum Voices: Sendable {
-    /// There is no selection: all received voices are active.
+    /// All received voices are played.
     case all
     /// Voices are played if they hold one of the connection's audio slots; `silences` states
-    /// whether the others are silenced.
+    /// whether the other voices are silenced.
     case slots(silences: Bool)
     /// The service selects voices and reports whose audio it sends.
     case reported
@@ -32,8 +32,8 @@ struct ReceiverPool {
     var connection: ConnectionID?
     var mid: String?
     var transceiver: UInt32?
-    /// Whether the audio is played, because it holds a slot or needs none (`isExempt`), the service
-    /// selected it, or there is no selection.
+    /// Whether the audio is played: it has a slot or needs none (`isExempt`), the service selected
+    /// it, or all voices are played.
     var isOccupant = false
     /// Whether the audio is played without a slot, because its owner marked it as always on.
     var isExempt = false
@@ -50,7 +50,7 @@ struct ReceiverPool {
   private let maximum: Int
   private let growth: Int
   private let voices: Voices
-  /// The voices that the service sends, even those not received yet.
+  /// The voices that the service says it sends, even if they are not received yet.
   private var reported: [MediaID] = []
 
   init(initial: Int, maximum: Int, growth: Int, voices: Voices) {
@@ -306,7 +306,7 @@ struct ReceiverPool {
 
   private var choosesVoices: Bool { if case .all = voices { false } else { true } }
 
-  /// Silences a receiver without a slot, or lets it be heard again.
+  /// Silences a receiver without a slot, or plays it again.
   private func setSilenced(_ receiver: Receiver, _ isSilenced: Bool) -> [RoomOutput] {
     guard silences, !receiver.isVideo else { return [] }
     return order(receiver) { .setSilenced(transceiver: $0, isSilenced) }
@@ -317,7 +317,7 @@ struct ReceiverPool {
     guard case .reported = voices else { return [] }
     reported = Array(media.prefix(ReceiverPool.reportedMaximum))
     var outputs: [RoomOutput] = []
-    // Lost voices are reported before new ones.
+    // Report voices that are no longer played before the new ones.
     for isHeard in [false, true] {
       for index in receivers.indices where receivers[index].isCarried && !receivers[index].isVideo {
         let receiver = receivers[index]
@@ -335,7 +335,7 @@ struct ReceiverPool {
   /// The maximum number of voices; no service sends more at the same time.
   private static let reportedMaximum = 1_000
 
-  /// Applies a change of `isAlwaysOn` to received audio.
+  /// Applies a change of `isAlwaysOn` to audio that is being received.
   mutating func exempt(_ media: PublishedMedia) -> [RoomOutput] {
     guard choosesVoices, let index = place(of: media.id), !receivers[index].isVideo,
       receivers[index].isCarried, receivers[index].transceiver != nil,
@@ -354,13 +354,13 @@ struct ReceiverPool {
     return outputs + [.event(isHeard ? .audioOccupied(media.id) : .audioVacated(media.id))]
   }
 
-  /// Mutes or unmutes all received audio, independently of the setting for single media.
+  /// Mutes or unmutes all received audio; the setting of each stream is kept separately.
   mutating func setMuted(_ isMuted: Bool) -> [RoomOutput] {
     self.isMuted = isMuted
     return receivers.flatMap { setAudible($0) }
   }
 
-  /// Mutes or unmutes one received audio stream, independently of the setting for all of them.
+  /// Mutes or unmutes one received audio stream; the setting for all audio is kept separately.
   mutating func setMuted(_ isMuted: Bool, _ media: MediaID) throws(SignalingFailure) -> [RoomOutput]
   {
     guard let index = place(of: media) else { throw failure(.notSubscribed, media) }
@@ -368,8 +368,8 @@ struct ReceiverPool {
     return setAudible(receivers[index])
   }
 
-  /// Turns a receiver's audio on or off in the connection; it is off while this receiver or all of
-  /// them are muted.
+  /// Turns a receiver's audio on or off in the connection; the audio is off while this receiver or
+  /// all audio is muted.
   private func setAudible(_ receiver: Receiver) -> [RoomOutput] {
     guard !receiver.isVideo else { return [] }
     return order(receiver) { .setAudible(transceiver: $0, !isMuted && !receiver.isMuted) }

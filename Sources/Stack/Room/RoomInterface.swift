@@ -1,14 +1,14 @@
 package import Wire
 
-/// A room's configuration, which is its genesis together with the seed.
+/// A room's configuration; together with the seed, it is the room's genesis.
 package struct RoomConfiguration: Hashable, Sendable, Codable {
   /// The protocol and the server.
   package var signaling: SignalingConfiguration
-  /// The number of videos that can be received at first.
+  /// The number of videos that can be received when the room starts.
   package var videoReceiverInitialCount = 9
   /// The maximum number of videos that can be received.
   package var videoReceiverMaximumCount = 20
-  /// The number of receivers that are added when the pool is full.
+  /// The number of receivers that are added when all are in use.
   package var videoReceiverGrowthRate = 1
   /// The number of voices that are played at the same time if the service does not select them; nil
   /// for all.
@@ -74,9 +74,9 @@ package enum RoomCall: Hashable, Sendable, Codable {
   case setProfile(MediaID, VideoProfile)
   case setPaused(MediaID, Bool)
   case sendMessage(UserMessage)
-  /// Mutes or unmutes all received audio, independently of the setting for single media.
+  /// Mutes or unmutes all received audio; the setting of each stream is kept separately.
   case setMuted(Bool)
-  /// Mutes or unmutes one received audio stream, independently of the setting for the room.
+  /// Mutes or unmutes one received audio stream; the setting for all audio is kept separately.
   case setMediaMuted(MediaID, Bool)
   case restartICE
   /// Reports that the local addresses changed.
@@ -87,7 +87,7 @@ package enum RoomCall: Hashable, Sendable, Codable {
   case stopScreenShare(isLeaving: Bool)
 }
 
-/// The outcome of a call, which may follow much later than the call.
+/// The outcome of a call; it may arrive much later than the call.
 package enum RoomReply: Hashable, Sendable {
   case done
   case failed(SignalingFailure)
@@ -137,7 +137,7 @@ package enum RoomConnectionOrder: Hashable, Sendable, Codable {
   case exemptAudio(transceiver: UInt32, Bool)
   /// Sets whether a transceiver's media is played.
   case setAudible(transceiver: UInt32, Bool)
-  /// Silences a transceiver's audio because it has no slot, or lets it be heard again.
+  /// Silences a transceiver's audio because it has no slot, or plays it again.
   case setSilenced(transceiver: UInt32, Bool)
 }
 
@@ -146,7 +146,7 @@ package enum RoomState: String, Hashable, Sendable, Codable {
   case initialized, connecting, connected, disconnecting, disconnected
 }
 
-/// A change that the application did not cause by a call, or that it may want to display.
+/// A change that the application may want to display, whether or not one of its calls caused it.
 package enum RoomEvent: Hashable, Sendable, Codable {
   /// The progress of connecting, from 1 to 100.
   case connecting(progress: Int)
@@ -184,9 +184,9 @@ package enum RoomEvent: Hashable, Sendable, Codable {
   package var name: String { "\(self)".prefix { $0 != "(" }.description }
 }
 
-/// A change of a participant, or of the connections that carry its media.
+/// A participant's arrival or departure, or a change of the connections that carry its media.
 ///
-/// A participant keeps its number as long as the room exists, whichever connections carry its
+/// A participant keeps its number as long as the room exists, even if other connections carry its
 /// media.
 package enum PersonChange: Hashable, Sendable {
   case entered(number: Int, id: String, name: String, isLocal: Bool)

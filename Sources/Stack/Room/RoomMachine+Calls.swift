@@ -146,7 +146,8 @@ extension RoomMachine {
     return false
   }
 
-  /// Sends local media on a connection; if the server makes the offers, these determine the layers.
+  /// Sends local media on a connection; if the server makes the offers, its offers determine the
+  /// layers.
   func attach(
     _ infos: [LocalMediaInfo], to id: ConnectionID, into outbox: inout Outbox<RoomOutput>
   ) {
@@ -298,7 +299,7 @@ extension RoomMachine {
     return false
   }
 
-  /// Returns a failure whose message is the code's usual meaning.
+  /// Returns a failure with the usual message for the code.
   func failure(_ code: RoomErrorCode, _ media: MediaID? = nil) -> SignalingFailure {
     SignalingFailure(code, code.meaning, media: media)
   }

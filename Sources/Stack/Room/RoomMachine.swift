@@ -3,8 +3,8 @@ package import Wire
 /// A room as a single machine: its signaling protocol, participants, local and remote media with
 /// their connections, and events for the application.
 ///
-/// Connections are separate machines, which receive this machine's orders and send it their
-/// reports.
+/// Connections are separate machines, which receive orders from this machine and send reports to
+/// it.
 package struct RoomMachine: Machine {
   package typealias Input = RoomInput
   package typealias Output = RoomOutput
@@ -74,7 +74,7 @@ package struct RoomMachine: Machine {
     actions = ActionTable(limit: .milliseconds(configuration.actionTimeoutMilliseconds))
   }
 
-  /// How the voices that are played are selected, given the protocol's abilities and the
+  /// How the voices to play are selected, according to the protocol's abilities and the
   /// configuration.
   private var voices: ReceiverPool.Voices {
     if abilities.contains(.reportedVoices) { return .reported }
@@ -293,7 +293,7 @@ package struct RoomSnapshot: Sendable {
     package var restarts: Int
   }
 
-  /// A name and value from the protocol's state.
+  /// One name and value from the protocol's state.
   package struct Word: Sendable {
     package var name: String
     package var value: String

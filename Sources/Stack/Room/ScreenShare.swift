@@ -20,11 +20,11 @@ package enum ShareReport: Hashable, Sendable, Codable {
   case started(width: Int, height: Int)
   case paused
   case resumed
-  /// The process ended as announced.
+  /// The process ended normally and announced its end.
   case finished
   /// The process ended unexpectedly, with its exit code if known.
   case crashed(code: Int32?)
-  /// The process could not be started, for the given reason.
+  /// The process could not be started, for this reason.
   case failed(String)
 }
 
@@ -79,7 +79,7 @@ struct ScreenShare {
     return .end(isLeaving: isLeaving)
   }
 
-  /// Handles a report from the process; returns the status to report, the order to give and the
+  /// Handles a report from the process; returns the status to report, the order to send and the
   /// failure, if any.
   mutating func handle(_ report: ShareReport, at now: Instant) -> (
     status: ExtensionStatus?, order: ShareOrder?, failure: SignalingFailure?

@@ -3,8 +3,8 @@ import Wire
 /// Transfers data over an association (RFC 9260 section 6): connects sender, receiver, channels,
 /// liveness and timers, and writes the packets.
 ///
-/// It decides nothing itself but routes between its parts. If a part finds that the association
-/// must end, it returns the failure; the association does the rest.
+/// It makes no decisions itself, but passes chunks and events between its parts. If a part finds
+/// that the association must end, it returns the failure; the association does the rest.
 struct DataTransfer {
   typealias Output = SCTPAssociation.Output
 
@@ -75,7 +75,7 @@ struct DataTransfer {
     packets.emit(to: handshake.destination, into: &outbox)
   }
 
-  /// Sends chunks in a packet of their own.
+  /// Sends chunks in a separate packet.
   mutating func emit(
     _ chunks: [ControlChunk], tag: UInt32, _ handshake: Handshake,
     into outbox: inout Outbox<Output>
@@ -112,7 +112,7 @@ struct DataTransfer {
   ) {
     switch step {
     case .chunk(let chunk, let number, let restartsTimer, let change):
-      // Add a waiting acknowledgement if that needs no extra packet.
+      // Add a delayed acknowledgement if it fits into the same packet.
       if packets.space.isEmpty, receiver.mayGoAlong(with: chunk.size, capacity: packets.capacity) {
         sendAcknowledgement(handshake, into: &outbox)
       }
@@ -263,7 +263,7 @@ struct DataTransfer {
     if let sample { sender.roundTrip.measure(sample) } else { drop() }
   }
 
-  /// Handles deferred work after a packet with data, and decides when to acknowledge it.
+  /// Handles deferred resets after a packet with data, and decides when to acknowledge the packet.
   mutating func settle(
     _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
   ) {
@@ -325,7 +325,7 @@ struct DataTransfer {
     _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
   ) {
     guard let request = channels.resets.request else { return }
-    // The peer resets its stream too, but only once it knows that all its data has arrived.
+    // The peer resets its own stream only once it knows that all its data has arrived.
     if receiver.acknowledgement == .delayed { sendAcknowledgement(handshake, into: &outbox) }
     append(request, handshake, into: &outbox)
     timers.arm(.reset, at: now + sender.roundTrip.timeout)
@@ -370,6 +370,6 @@ struct DataTransfer {
     }
   }
 
-  /// Whether the sums in both directions match their parts.
+  /// Whether the totals of sender and receiver match the chunks and messages that they hold.
   var isConsistent: Bool { sender.isConsistent && receiver.isConsistent }
 }

@@ -4,7 +4,7 @@ import Wire
 /// and cookies (RFC 9260 section 5) and the graceful shutdown (section 9.2).
 ///
 /// It departs from section 5.2.4.1 on purpose: a peer that restarts ends the association, because
-/// channels do not survive that.
+/// data channels do not survive a restart.
 struct Handshake {
   private(set) var phase = AssociationPhase.idle
   /// The peer's INIT or INIT ACK.
@@ -21,14 +21,16 @@ struct Handshake {
   /// The verification tag of incoming packets.
   var localTag: UInt32 { identity.tag }
 
-  /// Whether messages may be interleaved, which both peers must have announced (RFC 8260 section
+  /// Whether messages may be interleaved; both peers must have announced support (RFC 8260 section
   /// 2.2.1).
   var interleaves: Bool {
     parameters.offersInterleaving && peer.features.contains(.interleaving)
   }
 
-  /// Where packets are sent, and whether they need a checksum, which is omitted only if both peers
-  /// announced support for a checksum of zero (RFC 9653 section 5.2).
+  /// The tag of outgoing packets, and whether they need a checksum.
+  ///
+  /// The checksum is omitted only if both peers announced support for a checksum of zero (RFC 9653
+  /// section 5.2).
   var destination: PacketDestination {
     let omitsChecksum = parameters.offersZeroChecksum && peer.features.contains(.zeroChecksum)
     return PacketDestination(tag: peer.tag, needsChecksum: !omitsChecksum)
@@ -103,7 +105,8 @@ struct Handshake {
       offer.tag != 0
     else { return [.drop] }
     guard offer.isAcceptable else { return refusal(of: offer) }
-    // The tag stays the same during the handshake; later it would identify another association.
+    // During the handshake, the tag stays the same. Afterwards, an INIT means another association,
+    // which needs a new tag.
     let tag = phase.isHandshake ? localTag : AssociationIdentity.newTag(entropy)
     // Once the peer's tag is known, the tie tags identify this association.
     let isKnown = phase != .cookieWait
@@ -157,7 +160,8 @@ struct Handshake {
 
   // MARK: COOKIE
 
-  /// Sends COOKIE ECHO; reports unknown parameters of the INIT ACK along with it (section 3.2.2).
+  /// Sends COOKIE ECHO together with a report on unknown parameters of the INIT ACK
+  /// (section 3.2.2).
   private func echo() -> [SCTPAction] {
     var chunks = [ControlChunk(type: .cookieEcho, body: cookie)]
     if !unreported.isEmpty {
@@ -194,7 +198,7 @@ struct Handshake {
     if phase == .shutdownAcknowledgementSent {
       return shutdownAcknowledgement + [.append(.error(.cookieWhileShuttingDown, []))]
     }
-    // The peer lost its state. Channels do not survive that, so the association ends.
+    // The peer lost its state. Data channels do not survive that, so the association ends.
     return [
       .fail(SCTPFailure(cause: .userInitiated, reason: "the peer began a new association"))
     ]
@@ -285,8 +289,8 @@ struct Handshake {
     return [.backOff] + shutdownChunk(received)
   }
 
-  /// Answers data that arrives after the local SHUTDOWN, and gives the peer time to send its queued
-  /// data.
+  /// Answers data that arrives after the local SHUTDOWN, and waits longer, so that the peer can
+  /// send its queued data.
   mutating func prolongShutdown(_ received: UInt32) -> [SCTPAction] {
     guard phase == .shutdownSent else { return [] }
     shutdownTries = 0
@@ -392,7 +396,7 @@ struct AssociationIdentity {
   /// The number of this endpoint's first data chunk.
   var firstNumber: UInt32
 
-  /// Draws the values from a random stream; the order is part of what a replay repeats.
+  /// Draws the values from a random stream; a replay depends on their order.
   init(_ entropy: EntropyStream) {
     cookieKey = CookieKey(entropy)
     tag = Self.newTag(entropy)
@@ -405,6 +409,6 @@ struct AssociationIdentity {
     self.firstNumber = firstNumber
   }
 
-  /// Draws a tag, never zero.
+  /// Draws a tag, which is never zero.
   static func newTag(_ entropy: EntropyStream) -> UInt32 { max(1, entropy.integer(UInt32.self)) }
 }

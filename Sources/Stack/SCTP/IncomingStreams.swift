@@ -32,7 +32,7 @@ struct IncomingStreams {
     return Int(places[Int(stream)])
   }
 
-  /// Changes a stream and updates the sums.
+  /// Changes a stream and updates the totals of all streams.
   mutating func change<Result>(
     _ place: Int, _ body: (inout IncomingStream) -> Result
   ) -> Result {
@@ -76,7 +76,7 @@ struct IncomingStream {
   /// Bytes in the fragments that `run` counts.
   private var runBytes = 0
   /// The highest extended identifier of an unordered interleaved message; later identifiers are
-  /// extended to the values nearest to it.
+  /// extended to the nearest value.
   private var newestUnordered: Int64 = 0
 
   init(identifier: UInt16) { self.identifier = identifier }
@@ -121,7 +121,7 @@ struct IncomingStream {
     return max(longest, fragment.bytes.count)
   }
 
-  /// Skips ordered messages up to `message` (RFC 3758 section 3.6); complete ones are still
+  /// Skips ordered messages up to `message` (RFC 3758 section 3.6); complete messages are still
   /// delivered.
   mutating func forward(message: Int64) {
     guard message >= expected else { return }
@@ -139,14 +139,16 @@ struct IncomingStream {
     extendRun()
   }
 
-  /// Makes a message the first one expected, unless ordered fragments are waiting.
+  /// Makes this message the next expected one, unless ordered fragments are waiting.
   mutating func join(at message: Int64) {
     guard ordered.isEmpty else { return }
     expected = message
   }
 
-  /// Skips the fragments missing up to a key; without a key, those before the first waiting
-  /// message, or within it if it is the expected one.
+  /// Skips fragments that are missing up to a key, together with their messages.
+  ///
+  /// Without a key, skips everything before the first waiting message; if that message is the
+  /// expected one, a part of it is missing, so it is skipped too.
   mutating func pass(through key: Int64?) {
     var last = key == nil ? ordered.first?.message : nil
     if let key {
@@ -155,14 +157,14 @@ struct IncomingStream {
     }
     guard let last else { return }
     // Keep a message whose last waiting fragment is at the key, because the rest may follow.
-    // Without a key, keep the first waiting message, unless it is the expected one, whose missing
-    // part is being skipped.
+    // Without a key, keep the first waiting message, unless it is the expected one, because then
+    // the missing part is its own.
     let goesOn =
       key.map { key in ordered.last { $0.message == last }?.key == key } ?? (last != expected)
     forward(message: goesOn ? last - 1 : last)
   }
 
-  /// Whether the waiting bytes match the fragments; long queues are not summed, because this runs
+  /// Whether the totals match the waiting fragments; long queues are not counted, because this runs
   /// after every step in debug builds.
   var isConsistent: Bool {
     guard heldFragments <= 64 else { return heldBytes >= 0 }
@@ -185,7 +187,7 @@ struct IncomingStream {
 // MARK: - Fragments
 
 extension IncomingStream {
-  /// Follows the expected message's fragments from the front and delivers complete messages.
+  /// Delivers messages that are now complete, from the front of the queue.
   ///
   /// - Returns: the length of the longest message found, complete or not.
   @discardableResult
@@ -285,7 +287,7 @@ struct UnorderedFragments {
   /// - Returns: how many bytes of its message have arrived, including this fragment, and the
   ///   message if it is complete.
   mutating func insert(_ fragment: Fragment) -> (size: Int, whole: Fragment?) {
-    // A peer that interleaves could number two fragments alike; the first one counts.
+    // A peer that interleaves could use the same number for two fragments; the first one counts.
     guard fragments[fragment.key] == nil else { return (fragment.bytes.count, nil) }
     let key = fragment.key
     var place = place(of: key)
@@ -343,7 +345,7 @@ struct UnorderedFragments {
 
   mutating func removeAll() { self = UnorderedFragments() }
 
-  /// Whether the sum matches the fragments.
+  /// Whether the number of waiting bytes matches the fragments.
   var isConsistent: Bool {
     let areWhole = runs.allSatisfy { run in
       run.bytes == run.keys.reduce(0) { $0 + (fragments[$1]?.bytes.count ?? 0) }
@@ -383,7 +385,8 @@ struct Fragment {
   /// For DATA, the extended transmission number; for I-DATA, message identifier and fragment
   /// number.
   var key: Int64
-  /// The message's extended number in its stream: sequence number or message identifier.
+  /// The message's extended number in its stream: its sequence number (DATA) or message identifier
+  /// (I-DATA).
   var message: Int64
   var flags: DataFlags
   var payloadProtocol: PayloadProtocol

@@ -7,7 +7,7 @@ struct Liveness {
   private(set) var silentTimeouts = 0
   private var heartbeat: (nonce: UInt64, at: Instant)?
 
-  /// Records an acknowledgement of any kind, which also answers a heartbeat.
+  /// Records an acknowledgement of any kind, which also counts as the answer to a heartbeat.
   mutating func acknowledge() {
     silentTimeouts = 0
     heartbeat = nil

@@ -173,7 +173,7 @@ struct Receiver {
       }
       // The peer has no such stream, so it cannot skip anything on it (RFC 9260 section 6.5).
       guard stream < streamCount else { continue }
-      // Even a stream that was not used so far must now expect a later message.
+      // Create the stream even if it is unused, because it must now expect a later message.
       let place = streams.place(of: stream)
       changed.insert(place)
       let isUnordered = interleaved && word & 1 == 1
@@ -203,7 +203,7 @@ struct Receiver {
 
   // MARK: Following captured packets
 
-  /// Starts a stream in the middle, with this message as the first one expected.
+  /// Starts a stream in the middle; this message is the first expected one.
   mutating func join(_ stream: UInt16, at message: Int64) {
     let place = streams.place(of: stream)
     streams.change(place) { $0.join(at: message) }
@@ -256,7 +256,7 @@ struct Receiver {
   /// Makes the acknowledgement due, because its delay has passed.
   mutating func endDelay() { acknowledgement = .due }
 
-  /// Returns whether a waiting acknowledgement would fit beside a chunk in an empty packet.
+  /// Returns whether an acknowledgement is delayed and fits into a packet together with a chunk.
   func mayGoAlong(with size: Int, capacity: Int) -> Bool {
     acknowledgement == .delayed
       && 16 + 4 * (duplicates.count + numbers.ranges.count) + size <= capacity
@@ -284,7 +284,7 @@ struct Receiver {
     return ControlChunk(type: .selectiveAcknowledgement, body: writer.bytes)
   }
 
-  /// Whether the sums match the streams; checked after every step in debug builds.
+  /// Whether the totals match the streams; checked after every step in debug builds.
   var isConsistent: Bool {
     guard streams.streams.count <= 64 else { return true }
     return streams.heldBytes == streams.streams.reduce(0) { $0 + $1.heldBytes }
@@ -300,7 +300,7 @@ extension Receiver {
   static let tooLarge = SCTPFailure(
     cause: .protocolViolation, reason: "the peer sent too large a message")
 
-  /// The failure after a kind of data chunk that was not negotiated (RFC 8260 section 2.2.1).
+  /// The failure after a data chunk of a kind that was not negotiated (RFC 8260 section 2.2.1).
   private static let otherKind = SCTPFailure(
     cause: .protocolViolation, reason: "the peer sent data of another kind than agreed")
 
@@ -325,11 +325,11 @@ extension Receiver {
 
 /// The transmission sequence numbers received: everything up to one number, and ranges above it.
 struct ReceivedNumbers {
-  /// How a number relates to the numbers received before it.
+  /// The result of recording a number.
   enum Arrival: Hashable {
     case new
     case duplicate
-    /// Too far ahead, or one gap too many.
+    /// The number is too far ahead, or would open one gap too many.
     case refused
   }
 

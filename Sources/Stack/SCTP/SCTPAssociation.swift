@@ -3,16 +3,16 @@ package import Wire
 /// One SCTP association over DTLS with its data channels (RFC 9260, 8831, 8832).
 ///
 /// Both peers send an INIT; whichever handshake ends first establishes the association. Channels
-/// may be created before the start and get their streams then. An unusable packet ends the
-/// association only if it violates the protocol; other unusable packets are counted in
+/// may be created before the start; they get their streams at the start. An unusable packet ends
+/// the association only if it violates the protocol; otherwise it is counted in
 /// `statistics.dropped`.
 ///
-/// Each rule has an owner; this machine holds the owners and routes between them: `Handshake`
-/// (INIT, COOKIE, SHUTDOWN, tags), `PacketReader` (which association a packet belongs to) and
-/// `DataTransfer`, which connects `Sender` (what is sent when, and losses), `Receiver` (gaps,
-/// SACKs, messages), `DataChannels` (opening and closing channels, resets), `Liveness`
-/// (heartbeats), `PacketWriter` (bundling chunks) and `TimerTable` (deadlines). Each documents
-/// where it departs from an RFC on purpose.
+/// Each protocol rule belongs to one part. This machine holds the parts and passes chunks and
+/// events between them: `Handshake` (INIT, COOKIE, SHUTDOWN, tags), `PacketReader` (which
+/// association a packet belongs to) and `DataTransfer`, which connects `Sender` (what is sent when,
+/// and losses), `Receiver` (gaps, SACKs, messages), `DataChannels` (opening and closing channels,
+/// resets), `Liveness` (heartbeats), `PacketWriter` (bundling chunks) and `TimerTable` (deadlines).
+/// Each part documents where it departs from an RFC on purpose.
 package struct SCTPAssociation: Machine {
   private let entropy: EntropyStream
   private(set) var handshake = Handshake()
@@ -331,7 +331,8 @@ extension SCTPAssociation {
     channels.table.place(of: channel).map { channels.table[$0].state } ?? .closed
   }
 
-  /// Returns a channel's options, with its stream once it has one; nil if it is closed.
+  /// Returns a channel's options, including its stream once it is assigned; nil if the channel is
+  /// closed.
   package func options(of channel: DataChannelNumber) -> DataChannelInit? {
     channels.table.place(of: channel).map { channels.table[$0].options }
   }
@@ -341,12 +342,12 @@ extension SCTPAssociation {
     channels.table.place(of: channel).map { sender.queues.bufferedAmount(of: $0) } ?? 0
   }
 
-  /// Returns a channel's threshold for its buffered amount; 0 if it is closed.
+  /// Returns a channel's threshold for its buffered amount; 0 if the channel is closed.
   package func bufferedAmountLowThreshold(of channel: DataChannelNumber) -> UInt64 {
     channels.table.place(of: channel).map { sender.queues.lowThreshold(of: $0) } ?? 0
   }
 
-  /// Returns a channel's traffic so far; nil if it is closed.
+  /// Returns a channel's traffic so far; nil if the channel is closed.
   package func counters(of channel: DataChannelNumber) -> DataChannelCounters? {
     channels.table.place(of: channel).map { counters(at: $0) }
   }

@@ -1,11 +1,11 @@
 import Wire
 
-/// Follows an association between two other endpoints, and its data channels, using the packets of
-/// both.
+/// Follows an association between two other endpoints, and its data channels, by reading the
+/// packets of both.
 ///
-/// It sends and decides nothing, but reassembles messages from chunks as a receiver does (RFC 9260
-/// section 6.9, RFC 8260). Chunks that the receiver acknowledged but that were not captured are
-/// skipped, so that the rest can continue.
+/// It sends nothing, and reassembles messages from chunks as a receiver does (RFC 9260 section 6.9,
+/// RFC 8260). Chunks that the receiver acknowledged but that were not captured are skipped, so that
+/// the messages after them can be delivered.
 package struct SCTPFollower {
   /// An event found in the packets.
   package enum Event {
@@ -95,7 +95,8 @@ package struct SCTPFollower {
     sides[end].initiation = read
   }
 
-  /// Starts receiving an endpoint's data at its first chunk, or else at the first one captured.
+  /// Starts receiving an endpoint's data at the endpoint's first chunk, or else at the first
+  /// captured chunk.
   private mutating func join(
     _ body: RawSpan, _ flags: DataFlags, from end: Int, isInterleaved: Bool
   ) {
@@ -120,7 +121,7 @@ package struct SCTPFollower {
       sides[end].joined.insert(stream).inserted
     else { return }
     let first = isInterleaved ? (try? reader.uint32()) ?? 0 : UInt32(sequence)
-    // A message whose beginning is missing is skipped.
+    // Skip a message whose beginning is missing.
     sides[end].receiver?.join(stream, at: Int64(first) + (flags.contains(.beginning) ? 0 : 1))
   }
 
@@ -214,8 +215,7 @@ package struct SCTPFollower {
     for place in reset { close(place, by: end, &events) }
   }
 
-  /// Advances a channel's state: closing after the first endpoint's reset, closed after the
-  /// second's.
+  /// Advances a channel's state: closing after one endpoint's reset, closed after both.
   private mutating func close(_ place: Int, by end: Int?, _ events: inout [Event]) {
     let before = channels[place].state
     if let end {
@@ -235,8 +235,8 @@ package struct SCTPFollower {
 package struct FollowedChannel: Hashable, Sendable {
   /// The channel's number within its association, from 0.
   package var number: Int
-  /// The endpoint that announced the channel; nil if that was not captured or the applications
-  /// agreed on it.
+  /// The endpoint that announced the channel; nil if the announcement was not captured or the
+  /// channel is negotiated.
   package var opener: Int?
   package var options: DataChannelInit
   /// Messages sent by each endpoint, and their bytes.

@@ -10,7 +10,7 @@ public enum SCTPState: String, Hashable, Sendable {
   case closed
 }
 
-/// An association's parameters: from signaling and DTLS, and local limits.
+/// An association's parameters from signaling and DTLS, and its local limits.
 package struct SCTPParameters: Hashable, Sendable {
   /// Whether the local peer is the DTLS client, whose channels use even streams (RFC 8832
   /// section 6).
@@ -25,7 +25,7 @@ package struct SCTPParameters: Hashable, Sendable {
   package var localMaximumMessageSize: Int
   /// The maximum number of bytes that wait for the rest of their message or for earlier messages.
   ///
-  /// This is more than the largest message, but a full window still fits into the socket's buffer.
+  /// The window is larger than the largest message, but still fits into the socket's buffer.
   package var receiveWindow: Int
   /// The largest packet in bytes: 1,200 minus the DTLS record (RFC 8831 section 5).
   package var maximumPacketSize: Int
@@ -61,10 +61,10 @@ package struct SCTPParameters: Hashable, Sendable {
 enum SCTPLimits {
   /// The retransmission timeout before the first round-trip measurement.
   static let initialTimeout = Interval.milliseconds(500)
-  /// The shortest retransmission timeout: above peers' usual acknowledgement delay of 200 ms.
+  /// The shortest retransmission timeout, which is above the usual acknowledgement delay of 200 ms.
   static let minimumTimeout = Interval.milliseconds(400)
-  /// The longest retransmission timeout: short, so that a recovered path is soon used; ICE consent
-  /// checks liveness.
+  /// The longest retransmission timeout; it is short, so that a recovered path is used soon, and
+  /// because ICE consent already checks liveness.
   static let maximumTimeout = Interval.seconds(5)
   /// The time that an acknowledgement may wait for a second packet (RFC 9260 section 6.2).
   static let acknowledgementDelay = Interval.milliseconds(100)
@@ -134,7 +134,7 @@ struct SCTPFailure: Hashable {
   var cause: ErrorCause
   /// The reason as text, for the application and, if the cause allows text, for the peer.
   var reason: String
-  /// The cause's contents besides text.
+  /// The cause's contents other than text.
   var details: [UInt8] = []
 }
 
@@ -142,7 +142,7 @@ struct SCTPFailure: Hashable {
 enum SCTPAction: Hashable {
   /// Add a chunk to the packet being built.
   case append(ControlChunk)
-  /// Send a packet of its own, always with a checksum (RFC 9653 section 5.2).
+  /// Send these chunks in a separate packet, always with a checksum (RFC 9653 section 5.2).
   case packet([ControlChunk], tag: UInt32)
   /// Send the packet being built before performing the next action.
   case emit
@@ -163,7 +163,8 @@ enum SCTPAction: Hashable {
 package struct SCTPStatistics: Hashable, Sendable {
   package var packetsSent: UInt64 = 0
   package var packetsReceived: UInt64 = 0
-  /// Dropped packets and chunks: malformed, of another association, or misplaced.
+  /// Packets and chunks dropped because they are malformed, misplaced, or belong to another
+  /// association.
   package var dropped: UInt64 = 0
   /// DATA chunks sent for the first time.
   package var chunksSent: UInt64 = 0

@@ -1,14 +1,16 @@
 import Wire
 
-/// The state that the receiver of an INIT needs when its cookie returns (RFC 9260 section 5.1.3).
+/// The state that the receiver of an INIT needs when the peer returns the cookie (RFC 9260
+/// section 5.1.3).
 ///
-/// The peer stores it, so an INIT costs no memory; a keyed digest proves that it was not altered.
+/// The peer stores the cookie, so an INIT costs no memory; a keyed digest proves that the cookie
+/// was not altered.
 struct StateCookie: Hashable {
   /// When the cookie was created.
   var made: Instant
   /// The local tag offered in the INIT ACK.
   var localTag: UInt32
-  /// The local and remote tags at that time, zero without an association.
+  /// The local and remote tags when the cookie was created; zero if there was no association.
   var localTieTag: UInt32
   var remoteTieTag: UInt32
   /// The parameters in the peer's INIT.
@@ -95,7 +97,7 @@ struct CookieKey {
   }
 }
 
-/// The four words of SipHash.
+/// The four state words of SipHash.
 private struct SipState {
   private var a: UInt64
   private var b: UInt64
@@ -243,7 +245,7 @@ struct Initiation: Hashable {
       default: break
       }
     }
-    // Data channels also skip abandoned messages, so I-DATA is of use only with I-FORWARD-TSN.
+    // Data channels also skip abandoned messages, so I-DATA is useful only with I-FORWARD-TSN.
     if data, forward { features.insert(.interleaving) }
     return features
   }

@@ -24,7 +24,7 @@ extension SDPDocument {
 }
 
 extension SDPFragment {
-  /// Parses a fragment; unlike in a description, an unparsable line is an error.
+  /// Parses a fragment, in which an unparsable line is an error, unlike in a description.
   package init(parsing text: String) throws(SDPError) {
     var parser = SDPParser()
     self = try parser.parseFragment(text)

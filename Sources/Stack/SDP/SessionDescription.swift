@@ -57,8 +57,8 @@ package struct SDPFragment: AttributeScope {
     package var text: String
   }
 
-  /// The session's ICE parameters, or those of the first m-section that has any; nil if there are
-  /// none.
+  /// The session's ICE parameters, or else the first ICE parameters in an m-section; nil if there
+  /// are none.
   package var credentials: Credentials? { lines.credentials ?? sections.firstCredentials }
 
   package var candidates: [Candidate] {
@@ -81,7 +81,7 @@ extension SDPDocument {
     sections.firstCredentials ?? lines.credentials
   }
 
-  /// Creates a fragment with this description's ICE parameters and the given candidates.
+  /// Creates a fragment with this description's ICE parameters and these candidates.
   ///
   /// Candidates are listed in the m-section whose transport the other sections share.
   /// - Parameters:
@@ -204,7 +204,7 @@ public struct CandidateInit: Hashable, Sendable, Codable {
   public var candidate: String
   /// The mid of the candidate's m-section.
   public var sdpMid: String?
-  /// The index of the candidate's m-section, from 0; ignored if `sdpMid` is given.
+  /// The index of the candidate's m-section, from 0; ignored if `sdpMid` is set.
   public var sdpMLineIndex: Int?
   /// The username fragment of the candidate's ICE generation.
   public var usernameFragment: String?

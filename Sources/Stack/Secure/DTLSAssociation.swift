@@ -4,7 +4,7 @@ import Wire
 
 /// The Swift side of one OpenSSL association: bytes in, bytes out, no clock and no policy.
 ///
-/// From its creation on, it draws all randomness from the streams that it was given.
+/// It draws all randomness from the initialiser's streams, even for its creation.
 final class DTLSAssociation {
   /// The largest datagram sent, in bytes; small enough for all common tunnels.
   static let mtu = 1200
@@ -77,7 +77,7 @@ final class DTLSAssociation {
   private init(_ entropy: EntropyStream) throws(SecureError) {
     self.entropy = entropy
     var callbacks = cdtls_callbacks()
-    // The C object is freed before this one, so its reference may be unowned.
+    // The C object is freed before this object, so its reference may be unowned.
     callbacks.user = Unmanaged.passUnretained(self).toOpaque()
     callbacks.draw = { user, bytes, count in
       guard let user, let bytes else { return 0 }

@@ -9,9 +9,9 @@ extension DTLSTransport {
 
   /// Returns a fingerprint of how this OpenSSL performs a fixed handshake, 64 hexadecimal digits.
   ///
-  /// With equal fingerprints, equal inputs produce equal bytes; with different ones they may not.
-  /// Throws if OpenSSL cannot be driven deterministically, because it then reads a clock or random
-  /// source of its own, which no replay could repeat.
+  /// With equal fingerprints, equal inputs produce equal bytes; with different fingerprints, they
+  /// may not. Throws if OpenSSL cannot be driven deterministically, because it then reads a clock
+  /// or random source of its own, which no replay could repeat.
   package static func engineFingerprint() throws(SecureError) -> String {
     try engine.get()
   }
@@ -44,7 +44,8 @@ private struct DTLSEngineCheck: ~Copyable {
   }
 
   private static let roundsMaximum = 12
-  /// Each end draws at least this many bytes; fewer mean that other randomness is in use.
+  /// The number of bytes that each end draws at least; fewer mean that OpenSSL uses other
+  /// randomness.
   private static let drawnMinimum: UInt64 = 300
 
   private var trace = SHA256()
@@ -80,7 +81,7 @@ private struct DTLSEngineCheck: ~Copyable {
     return hexadecimal(trace.finish())
   }
 
-  /// Processes an end's inbox, drops what it sends, and makes it retransmit.
+  /// Processes an end's inbox, drops the datagrams that it sends, and makes it retransmit them.
   private mutating func turn(of end: End, _ peer: End) throws(SecureError) {
     let datagrams = end.inbox.isEmpty ? [[]] : end.inbox
     end.inbox = []

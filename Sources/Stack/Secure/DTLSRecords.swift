@@ -125,7 +125,7 @@ package struct DTLSRecordProtection {
     salt = Array(salts.dropFirst(place * saltLength).prefix(saltLength))
   }
 
-  /// Returns a record's plaintext; nil if the record is damaged or another peer sent it.
+  /// Returns a record's plaintext; nil if the record is damaged or was not sent by this side.
   package func open(_ record: DTLSRecord) -> [UInt8]? {
     let prefix = isExplicit ? 8 : 0
     let length = record.fragment.count - prefix - AEADCipher.tagLength

@@ -13,7 +13,7 @@ package final class DTLSTransport: Machine {
     /// Starts another association with the same certificates, because the peer has other
     /// fingerprints (RFC 8842 section 4).
     case restart(DTLSRole, remoteFingerprints: [CertificateFingerprint])
-    /// A datagram in the DTLS range.
+    /// A datagram whose first byte is in the DTLS range (RFC 7983 section 7).
     ///
     /// Before `start`, datagrams are queued up to a small limit.
     case datagram([UInt8])
@@ -44,7 +44,8 @@ package final class DTLSTransport: Machine {
   /// The local certificates in DER.
   package let certificates: [[UInt8]]
   package private(set) var state: DTLSTransportState = .new
-  /// The number of ignored inputs: unsuitable for the state, beyond a limit, or malformed.
+  /// The number of inputs ignored because they did not fit the state, exceeded a limit or were
+  /// malformed.
   package private(set) var dropped: UInt64 = 0
 
   /// The values that the certificates are derived from.

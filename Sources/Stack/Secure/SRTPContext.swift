@@ -98,7 +98,7 @@ package struct SRTPContext: ~Copyable {
     try unprotect(&packet, isRTCP: true)
   }
 
-  /// Replaces a packet with the recorded one if both have the same plaintext.
+  /// Replaces a packet with the recorded packet if both have the same plaintext.
   private func replace(_ packet: inout [UInt8], _ plain: [UInt8], isRTCP: Bool) {
     guard let recording, let witness, let sent = recording.sent(like: packet, isRTCP: isRTCP)
     else { return }
@@ -172,8 +172,8 @@ package final class SRTPReceiver {
   package typealias Refusal = SRTPContext.Refusal
 
   private let session: SRTPSession
-  /// The number of packets of each stream joined late on which rollover counters were guessed, by
-  /// SSRC.
+  /// The number of packets on which rollover counters were tried, by SSRC; only for streams that
+  /// were joined late.
   private var attempts: [UInt32: Int] = [:]
   /// The streams decrypted so far.
   private var opened: Set<UInt32> = []
@@ -181,11 +181,11 @@ package final class SRTPReceiver {
   /// The rollover counters found by trial, by SSRC.
   private var rollovers: [UInt32: UInt32] = [:]
 
-  /// The number of a stream's packets on which rollover counters are guessed, and the highest
+  /// The maximum number of packets per stream on which rollover counters are tried, and the highest
   /// counter tried.
   private static let attemptsMaximum = 3
   private static let rolloverMaximum: UInt32 = 200
-  /// The maximum number of streams on which rollover counters are guessed.
+  /// The maximum number of streams on which rollover counters are tried.
   private static let streamsMaximum = 256
 
   /// Creates a receiver from a master key followed by its salt.

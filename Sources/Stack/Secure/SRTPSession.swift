@@ -21,7 +21,8 @@ final class SRTPSession {
   private static let library: (isReady: Bool, replacedCiphers: Int32) = {
     guard srtp_init() == srtp_err_status_ok else { return (false, 0) }
     retainCiphers()
-    // If libsrtp does not accept OpenSSL's ciphers, its own compute the same bytes more slowly.
+    // If libsrtp does not accept OpenSSL's ciphers, its own ciphers compute the same bytes more
+    // slowly.
     return (true, csrtpciphers_use_openssl())
   }()
 

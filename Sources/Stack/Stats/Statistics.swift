@@ -71,9 +71,9 @@ extension StatsReport {
 public enum StatsValue: Hashable, Sendable {
   /// A counter or another integer.
   case integer(Int64)
-  /// A measurement: seconds, a level, a rate.
+  /// A measurement, such as a time in seconds, a level or a rate.
   case number(Double)
-  /// An identifier, a state, an address.
+  /// A text, such as an identifier, a state or an address.
   case text(String)
   /// A Boolean value, such as `nominated`.
   case flag(Bool)

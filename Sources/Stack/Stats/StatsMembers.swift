@@ -1,5 +1,5 @@
-/// Every member of the W3C statistics (webrtc-stats without the provisional ones): when Retake's
-/// reports have it and where its value is from, or why it is missing.
+/// Every member of the W3C statistics (webrtc-stats, without provisional members): when Retake's
+/// reports have it and where its value comes from, or why it is missing.
 ///
 /// `retake sql --schema` prints this table and the article on statistics shows it; tests compare
 /// both, and real reports, with it.

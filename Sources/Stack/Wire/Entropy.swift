@@ -1,8 +1,8 @@
 /// All randomness of one peer: a 32-byte seed expanded into independent labelled streams.
 ///
 /// Each label selects its own ChaCha20 nonce (RFC 8439 section 2.3), so an extra draw in one layer
-/// shifts no value of another. The take records how many bytes have been drawn from each stream,
-/// because a divergence often shows there first.
+/// does not shift another layer's values. The take records how many bytes have been drawn from each
+/// stream, because a divergence often shows there first.
 package final class Entropy {
   package static let seedLength = 32
 
@@ -28,8 +28,8 @@ package final class Entropy {
   /// same stream.
   package func stream(_ label: StaticString) -> EntropyStream { stream(named: label.description) }
 
-  /// Returns the numbered stream of one of several objects that share a label; number 0 has the
-  /// plain label.
+  /// Returns the numbered stream of one of several objects that share a label; number 0 uses the
+  /// label alone.
   package func stream(_ label: StaticString, number: Int) -> EntropyStream {
     stream(named: number == 0 ? label.description : "\(label) \(number)")
   }

@@ -1,4 +1,4 @@
-/// JSON text whose members keep the order they are given in (RFC 8259).
+/// JSON text whose members keep their order (RFC 8259).
 package struct JSONText: Hashable, Sendable {
   package let text: String
 
@@ -28,7 +28,6 @@ package struct JSONText: Hashable, Sendable {
     return JSONText(text)
   }
 
-  /// Formats an array.
   package static func list(
     _ elements: some Sequence<JSONText>, separator: String = ","
   ) -> JSONText {
@@ -104,7 +103,7 @@ package struct JSONText: Hashable, Sendable {
 
 /// Writes JSON directly into bytes, for JSON that is written many times a second (RFC 8259).
 ///
-/// Members and elements keep the order they are written in.
+/// Members and elements keep the order in which they are written.
 package struct JSONWriter {
   private var bytes: [UInt8] = []
   /// Whether the current object or list already has a value, in which case a comma is needed.

@@ -1,6 +1,6 @@
 /// A JSON value (RFC 8259) whose objects keep the order of their members.
 ///
-/// It is written in that order, so equal values produce equal bytes.
+/// Members are written in that order, so equal values produce equal bytes.
 package indirect enum JSONValue: Hashable, Sendable {
   case null
   case flag(Bool)

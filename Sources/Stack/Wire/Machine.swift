@@ -1,11 +1,11 @@
 import HeapModule
 
-/// A deterministic state machine; the client stack and each of its layers is one.
+/// A deterministic state machine; the client stack and each of its layers are machines.
 ///
 /// A machine has no clock, sockets, threads or randomness of its own. Everything that could differ
 /// between two runs arrives as an input with its instant, and one call turns that input completely
-/// into outputs. Feeding the same inputs again gives the same outputs and deadlines, which makes a
-/// take replayable.
+/// into outputs. The same inputs always produce the same outputs and deadlines, which makes a take
+/// replayable.
 public protocol Machine: ~Copyable {
   associatedtype Input
   /// A request or report from the machine.
@@ -88,7 +88,7 @@ public struct Outbox<Output> {
       return []
     }
     return [Output](capacity: tail - head) { taken in
-      // Moved, because copying an output retains every part of it.
+      // Outputs are moved, because copying one would retain each of its parts.
       while let output = next() { taken.append(output) }
     }
   }
@@ -104,8 +104,8 @@ package func earliest(_ left: Instant?, _ right: Instant?) -> Instant? {
 
 // MARK: - SystemRequest
 
-/// A peer's request to the system, in the same form in the layer that makes it, in the driver and
-/// in the take.
+/// A peer's request to the system; the layer that makes it, the driver and the take all use this
+/// form.
 package enum SystemRequest: Hashable, Sendable {
   /// Open a UDP socket on this address, at any port.
   case bindSocket(id: UInt32, IPAddress)
@@ -138,8 +138,8 @@ package enum SystemAnswer: Hashable, Sendable {
   case nameResolved(id: UInt32, [IPAddress])
 }
 
-/// The kind of network behind an interface, by W3C's names (networkType of the provisional
-/// statistics); files may contain any text.
+/// The kind of network behind an interface, named as in W3C's provisional statistics (networkType);
+/// files may contain any text.
 package struct NetworkType: RawRepresentable, Hashable, Sendable {
   package let rawValue: String
 
@@ -156,7 +156,7 @@ package struct NetworkType: RawRepresentable, Hashable, Sendable {
 
 // MARK: - DueQueue
 
-/// Deadlines of many items; a change costs the logarithm of their number instead of a scan.
+/// Deadlines of many items; a change takes logarithmic time instead of a scan.
 ///
 /// The owner knows when each item is due and reports every change to an earlier time. Later times
 /// need not be reported, because the queue asks again when the earlier one is reached.

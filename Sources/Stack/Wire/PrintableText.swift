@@ -144,7 +144,7 @@ package enum ShellText {
 /// Takes contain TURN passwords and room tokens. Printed text ends up in reports and on shared
 /// screens; only a query shows everything.
 package enum SecretText {
-  /// The text that is printed in place of a secret.
+  /// The text that is printed instead of a secret.
   package static let hidden = "(hidden)"
 
   /// The names of secret fields, in W3C's RTCIceServer and in signaling protocols.

@@ -134,7 +134,7 @@ extension [UInt8] {
   }
 }
 
-/// A digest that tells packets apart; collisions can be constructed deliberately.
+/// A digest for distinguishing packets; it does not resist deliberate collisions.
 package struct ContentDigest: Sendable {
   package var value: UInt64
 

@@ -21,7 +21,7 @@ static const char ciphers[] =
     "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
     "ECDHE-ECDSA-AES128-SHA:ECDHE-RSA-AES128-SHA:"
     "ECDHE-ECDSA-AES256-SHA:ECDHE-RSA-AES256-SHA";
-// Other curves may draw blinding values, and their number depends on the processor.
+// Other curves may draw blinding values, in a number that depends on the processor.
 static const char groups[] = "X25519:P-256";
 static const char signatures[] =
     "ECDSA+SHA256:RSA-PSS+SHA256:RSA+SHA256:ECDSA+SHA384:RSA-PSS+SHA384:RSA+SHA384:"
@@ -149,7 +149,7 @@ static int configure(cdtls_association *dtls, const char *srtp_profiles) {
   SSL_CTX_set_security_level(context, 1);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_clear_options(context, SSL_CTX_get_options(context));
-  // Tickets would contain the date.
+  // Session tickets are off, because they would contain the date.
   SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_QUERY_MTU | SSL_OP_NO_RENEGOTIATION
                                    | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
   SSL_CTX_set_max_cert_list(context, CERTIFICATES_MAXIMUM);
@@ -161,7 +161,7 @@ static int configure(cdtls_association *dtls, const char *srtp_profiles) {
          && SSL_CTX_set1_groups_list(context, groups)
          && SSL_CTX_set1_sigalgs_list(context, signatures)
          && use_certificates(dtls)
-         // A transport for data only offers no use_srtp (RFC 5764 section 4.1).
+         // A data-only transport offers no use_srtp (RFC 5764 section 4.1).
          && (*srtp_profiles == 0 || SSL_CTX_set_tlsext_use_srtp(context, srtp_profiles) == 0);
 }
 
@@ -247,8 +247,8 @@ SSL *cdtls_connection(const cdtls_association *dtls) { return dtls->connection; 
 X509 *cdtls_issuer(const cdtls_association *dtls, int index) {
   if (dtls->connection == NULL) return NULL;
   STACK_OF(X509) *chain = SSL_get_peer_cert_chain(dtls->connection);
-  // On a client, the server's certificate is the first of the chain; on a server, the client's is
-  // not part of it.
+  // On a client, the chain begins with the server's certificate; on a server, the chain does not
+  // include the client's certificate.
   int place = index + (SSL_is_server(dtls->connection) ? 0 : 1);
   return chain != NULL && index >= 0 && place < sk_X509_num(chain) ? sk_X509_value(chain, place)
                                                                    : NULL;

@@ -1,15 +1,15 @@
 #include <histedit.h>
 #include <stdio.h>
 
-// Swift cannot call functions with a variable number of arguments, which most of libedit's are.
+// Swift cannot call functions with a variable number of arguments, and most of libedit's functions
+// are of that kind.
 
 /// The prompt callback of libedit.
 typedef char *(*cedit_text)(EditLine *);
 /// The action of a key; returns one of the CC_ codes.
 typedef unsigned char (*cedit_action)(EditLine *, int);
 
-/// Opens an editor on the standard streams, with the keys of Emacs and those of the user's
-/// ~/.editrc.
+/// Opens an editor on the standard streams, with Emacs key bindings and the user's ~/.editrc.
 static inline EditLine *cedit_open(
     History *lines, void *owner, cedit_text prompt, cedit_action complete, cedit_action cancel) {
   EditLine *editor = el_init("retake", stdin, stdout, stderr);
@@ -47,7 +47,7 @@ static inline void *cedit_owner(EditLine *editor) {
   return owner;
 }
 
-/// Prints text where the editor draws.
+/// Prints text to the editor's output.
 static inline void cedit_print(EditLine *editor, const char *text) {
   FILE *output = NULL;
   if (el_get(editor, EL_GETFP, 1, &output) == 0 && output) fputs(text, output);

@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-// Clang supports C23's #embed in every version of C.
+// Clang supports C23's #embed in every version of C, so the warning is unnecessary.
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 static const unsigned char manifest[] = {

@@ -20,7 +20,7 @@ static inline int copus_encoder_reset(OpusEncoder *encoder) {
 }
 
 /// Reads the state of the encoder's range coder after the last packet; a decoder that received the
-/// packet intact has the same.
+/// packet intact has the same state.
 static inline int copus_encoder_final_range(OpusEncoder *encoder, opus_uint32 *range) {
   return opus_encoder_ctl(encoder, OPUS_GET_FINAL_RANGE(range));
 }

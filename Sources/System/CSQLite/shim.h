@@ -10,8 +10,8 @@ static inline int csqlite_count_no_memory(void) {
   return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 }
 
-/// Turns SQLITE_CONFIG_MEMSTATUS on for the process, as memory limits require; returns the same
-/// codes.
+/// Turns SQLITE_CONFIG_MEMSTATUS on for the process, as memory limits require; returns SQLITE_OK,
+/// or SQLITE_MISUSE if SQLite is already in use.
 static inline int csqlite_count_memory(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 1); }
 
 /// A virtual table or its cursor in the form that SQLite requires, with the object that implements
@@ -55,7 +55,8 @@ static inline int csqlite_create_module(sqlite3 *db, const char *name, sqlite3_m
   return sqlite3_create_module_v2(db, name, &module->base, module, csqlite_release_module);
 }
 
-/// Allows a virtual table in views of any file: the table reads nothing but the take.
+/// Allows a virtual table in the views of any file; this is safe, because the table reads only the
+/// take.
 static inline int csqlite_allow_in_views(sqlite3 *db) {
   return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
 }

@@ -25,7 +25,7 @@ int csockets_multicast_open(int family, uint16_t port) {
       || setsockopt(descriptor, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) != 0) {
     status = -errno;
   }
-  // The hop limit of packets on this link, by which receivers recognize them (RFC 6762 section 11).
+  // A hop limit of 255 shows receivers that a packet was sent on this link (RFC 6762 section 11).
   if (status == 0 && family == 6) {
     if (setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) != 0) status = -errno;
     (void)setsockopt(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, &hops, sizeof hops);

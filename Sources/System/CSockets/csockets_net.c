@@ -167,7 +167,7 @@ int csockets_udp_receive(int socket, csockets_datagram *datagrams, int count) {
   return received;
 }
 
-/// Appends a control message to those already there, and returns its data.
+/// Appends a control message after any existing ones, and returns its data.
 static void *add_control(struct msghdr *message, int level, int type, size_t length) {
   size_t end = message->msg_controllen;
   struct cmsghdr *header = (struct cmsghdr *)((uint8_t *)message->msg_control + end);

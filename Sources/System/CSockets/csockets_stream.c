@@ -19,8 +19,8 @@ static int close_failed(int descriptor) {
   return status;
 }
 
-/// Returns a bound, non-blocking socket without Nagle's algorithm, settings that accepted
-/// connections inherit; a negative errno value on failure.
+/// Returns a bound, non-blocking socket, or a negative errno value; Nagle's algorithm is off, and
+/// stays off in accepted connections.
 static int bound_socket(const csockets_address *address) {
   int descriptor = socket(
       address->family == 6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -1,5 +1,6 @@
 #include <xxhash.h>
 #if defined(__x86_64__)
-// Chooses among SSE2, AVX2 and AVX-512 when it is called; the digests are the same.
+// This header's functions choose among SSE2, AVX2 and AVX-512 when they are called; the digests are
+// the same.
 #include <xxh_x86dispatch.h>
 #endif

@@ -79,7 +79,7 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
     }
   }
 
-  /// Returns the list of commands, or details of one.
+  /// Returns the list of commands, or details of one command.
   static func help(_ word: String) -> String {
     if let command = find(word) {
       return "\(command.usage)\n  \(command.summary)"

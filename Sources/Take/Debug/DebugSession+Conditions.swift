@@ -6,7 +6,7 @@ import Wire
 // suffice to decide, the session starts from the nearest checkpoint; otherwise it runs the stack to
 // find the place.
 extension DebugSession {
-  /// Steps that may satisfy a condition, both bounds exclusive.
+  /// A range of steps that may satisfy a condition; both bounds are exclusive.
   private typealias Span = (from: Int, before: Int)
 
   /// Continues until a condition is satisfied, the stack diverges or the take ends; returns the
@@ -97,7 +97,7 @@ extension DebugSession {
     return found != nil
   }
 
-  /// Runs the body; restores the current place if it returns false.
+  /// Runs the body; restores the current place if the body returns false.
   private func staying(unless body: () throws(DebugFailure) -> Bool) throws(DebugFailure) -> Bool {
     let (kept, place) = (try copy(of: present), position)
     if try body() { return true }

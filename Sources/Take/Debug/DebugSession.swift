@@ -13,16 +13,16 @@ package struct DebugPosition: Hashable, Sendable {
 
 /// A take that can be stepped through in both directions.
 ///
-/// Other processes execute the take: the current one, and forked copies at other steps, which serve
-/// as checkpoints. To go back, a copy of the nearest checkpoint runs to the place. Running forward
-/// leaves checkpoints at equal intervals, so one is near each visited place, and their number is
-/// bounded.
+/// The take is executed in separate processes: one is at the current place, and forked copies at
+/// other steps serve as checkpoints. To go back, a copy of the nearest checkpoint runs to the
+/// place. Running forward leaves checkpoints at equal intervals, so one is near each visited place,
+/// and their number is bounded.
 package final class DebugSession {
   struct Checkpoint {
     var step: Int
     var at: Instant
     var channel: WalkChannel
-    /// Whether the checkpoint was created while going back, in addition to the regular ones.
+    /// Whether the checkpoint was created while going back, in addition to the regular checkpoints.
     var isExtra = false
   }
 
@@ -90,7 +90,7 @@ package final class DebugSession {
     try saveCheckpoint()
   }
 
-  /// The time of the take's last step; `stepCount` is the number of steps in the take.
+  /// The time of the take's last step, and the number of its steps.
   package var end: Instant { anchor.end }
   package var stepCount: Int { anchor.stepCount }
   /// The maximum number of recent steps available at any place.
@@ -137,7 +137,7 @@ package final class DebugSession {
     {
       try activate { $0.step < wanted }
     }
-    // A checkpoint may be exactly there.
+    // If a checkpoint is exactly there, nothing has to run.
     if position.step < wanted - 1 { try walk(until: [], before: wanted) }
   }
 
@@ -175,7 +175,8 @@ package final class DebugSession {
     try look { $0.stats = true }.stats
   }
 
-  /// Returns every peer's state at another place, and that step; the session does not move.
+  /// Returns every peer's state at another place, with the last step before it; the session does
+  /// not move.
   package func states(at place: StepCondition) throws(DebugFailure)
     -> (states: [(peer: UInt32, label: String, tree: SnapshotTree)], step: Int)
   {

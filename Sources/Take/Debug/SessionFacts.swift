@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-/// The values of a take to compare with another take's.
+/// The values of a take that are compared with the values of another take.
 struct SessionFacts {
   struct Peer {
     var number: Int64
@@ -203,7 +203,7 @@ struct DescriptionDiff {
     return sections
   }
 
-  /// Replaces values that are new in every session with the same text in all descriptions.
+  /// Replaces values that are new in every session with fixed text, so that they compare as equal.
   private static func normalised(_ line: Substring, _ sources: inout [Substring]) -> String? {
     for (prefix, text) in [
       ("o=", "o=..."), ("a=ice-ufrag:", "a=ice-ufrag:..."), ("a=ice-pwd:", "a=ice-pwd:..."),
@@ -244,7 +244,7 @@ struct DescriptionDiff {
     return "#\(sources.count)"
   }
 
-  /// Returns the lines that the other list lacks; an equal line there matches only one line here.
+  /// Returns the lines that the other list lacks; each of its lines matches at most one line.
   private static func only(_ lines: [String], _ others: [String]) -> [String] {
     var left = others
     return lines.filter { line in

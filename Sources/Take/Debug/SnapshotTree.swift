@@ -131,8 +131,8 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
       + (meant.isEmpty && known.isEmpty ? "; show without a path prints all of it" : "")
   }
 
-  /// Returns paths that the user may have meant: those with a similar name at the known path or, if
-  /// there are none, up to three elsewhere with the same or a similar name.
+  /// Returns paths that the user may have meant: similar names at the known path or, if there are
+  /// none, up to three paths elsewhere that end with the same or a similar name.
   private func near(_ name: String, below tree: SnapshotTree, at known: String) -> [String] {
     guard tree.kind != .list else { return [] }
     let here = Nearest.words(to: name, among: tree.children.map(\.name))
@@ -200,7 +200,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     }
   }
 
-  /// The tree as indented lines; a record with few short values is on one line.
+  /// The tree as indented lines; a record or list is on one line if it fits.
   package var lines: [String] { lines(indent: "").map(PrintableText.line) }
 
   private func lines(indent: String) -> [String] {

@@ -29,7 +29,7 @@ package struct TakeDiff: Sendable {
     package var left: String
     package var right: String
 
-    /// The time under which totals over an entire session are sorted.
+    /// The time by which totals over an entire session are sorted, after all other differences.
     static let endOfSession = Int64.max / 2
     /// Whether the difference is in a total, which has no time.
     var isTotal: Bool { atNanoseconds >= Self.endOfSession / 2 }
@@ -47,7 +47,7 @@ package struct TakeDiff: Sendable {
 
   package let paths: [String]
   package let alignment: Alignment
-  /// The start of the second take's clock, relative to the first.
+  /// The start of the second take's clock on the first take's clock.
   package let offsetNanoseconds: Int64
   package let common: CommonRun
   package private(set) var differences: [Difference] = []
@@ -219,7 +219,7 @@ package struct TakeDiff: Sendable {
     }
   }
 
-  /// Returns a fact's time; totals are sorted at the end of their session.
+  /// Returns a fact's time, or `endOfSession` for a total.
   private func time(_ fact: SessionFacts.Fact) -> Int64 {
     fact.kind == "frames" ? Difference.endOfSession : fact.atNanoseconds
   }
@@ -230,7 +230,7 @@ package struct TakeDiff: Sendable {
       let old = Double(left.value), let new = Double(right.value)
     else { return false }
     let distance = abs(old - new)
-    // For event counters, zero and any other count differ, whatever the tolerance.
+    // An event counter that is zero in only one session always differs, whatever the tolerance.
     if (old == 0) != (new == 0), left.name.hasSuffix("Count") { return false }
     return distance <= Self.countTolerance * max(old, new) || distance < Self.countLeast
   }

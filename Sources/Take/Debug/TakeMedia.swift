@@ -49,7 +49,8 @@ package struct TakeMedia {
     var number: Int64
   }
 
-  /// Writes the video frame that a track showed at an instant; returns a line about it.
+  /// Writes the video frame that a track showed at an instant; returns a line that describes the
+  /// file.
   package func writeVideoFrame(_ file: String, _ choice: Choice, at instant: Instant)
     throws(DebugFailure) -> String
   {
@@ -64,7 +65,8 @@ package struct TakeMedia {
       + "shown from \(seconds(shownAt)) s on; \(exact)"
   }
 
-  /// Writes the audio that a track played around an instant; returns a line about it.
+  /// Writes the audio that a track played around an instant; returns a line that describes the
+  /// file.
   package func writeAudio(_ file: String, _ choice: Choice, around instant: Instant)
     throws(DebugFailure) -> String
   {
@@ -164,7 +166,8 @@ package struct TakeMedia {
     statement.bind(instant.nanoseconds, at: 3)
   }
 
-  /// Returns the selected track, or the first one of this kind with a frame before the instant.
+  /// Returns the selected track or, if none is selected, the first track of this kind with a frame
+  /// before the instant.
   private func track(
     _ connection: borrowing SQLiteConnection, _ choice: Choice, kind: String, at instant: Instant
   ) throws -> Track {

@@ -28,7 +28,8 @@ struct WalkOrder: Codable {
   var before: Int?
   /// The latest time at which a step may be executed, whatever the conditions; nil for no limit.
   var notAfterNanoseconds: Int64?
-  /// The step beyond which checkpoints are created, `checkpointSteps` apart; nil if none are.
+  /// The step beyond which checkpoints are created, `checkpointSteps` apart; nil if none are
+  /// created.
   var checkpointsBeyond: Int?
   var checkpointSteps = 1
   /// Whether to stop where the stack diverges from the recording.
@@ -154,7 +155,7 @@ package struct WalkFailure: Error, Hashable, Sendable, CustomStringConvertible {
 final class WalkServer {
   private let walk: TapeWalk
   private var channel: WalkChannel
-  /// Descriptions of the last steps; the steps themselves would keep their chunks in memory.
+  /// The last steps that were executed, oldest first.
   private var recent: [TapeWalk.Step] = []
   /// Whether each stats condition held after each peer's last step; keyed by the condition's text.
   private var held: [String: [UInt32: Bool]] = [:]
@@ -230,7 +231,7 @@ final class WalkServer {
       reply.isAtEnd = true
       return
     }
-    // Places that were already passed are out of reach.
+    // The walk cannot go back to a place that it has already passed.
     conditions.removeAll { $0.condition.stopsBefore && $0.condition.isReached(before: next) }
     for (_, condition) in conditions where condition.needsStats {
       held[condition.description] = walk.peersMeeting(condition)

@@ -2,7 +2,7 @@ import Glibc
 import Tape
 import Wire
 
-/// The other tools' formats into which a take can be exported by name.
+/// The formats of other tools to which a take can be exported.
 package enum ExportFormat: String, CaseIterable, Sendable {
   case webm, ogg, ivf, mp4, wav, y4m
   case rtpdump, mjr
@@ -20,7 +20,8 @@ package enum ExportFormat: String, CaseIterable, Sendable {
     }
   }
 
-  /// The container for recorded frames; nil for all other formats.
+  /// The container into which recorded frames are written; nil for formats that do not hold encoded
+  /// frames.
   package var container: FrameExport.Container? {
     switch self {
     case .webm: .webm
@@ -31,7 +32,7 @@ package enum ExportFormat: String, CaseIterable, Sendable {
     }
   }
 
-  /// A sentence about what the format cannot represent.
+  /// A sentence that states what the format cannot represent.
   package var limits: String {
     switch self {
     case .webm, .ogg, .ivf, .mp4, .wav, .y4m:

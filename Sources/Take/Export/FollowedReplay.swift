@@ -15,9 +15,9 @@ package struct FollowedReplay {
   package enum Sight {
     /// A datagram as captured on the wire, or its beginning if the capture truncated it.
     case datagram([UInt8], isTruncated: Bool)
-    /// Unencrypted RTP, RTCP or SCTP that an endpoint sent or received: in a call between two
-    /// endpoints of one take, both have the packet. In observed calls, each packet arrives once, as
-    /// received.
+    /// An unencrypted RTP, RTCP or SCTP packet. If the take has both endpoints of a call, each
+    /// packet is passed on twice: as sent by one and as received by the other. In observed calls,
+    /// each packet is passed on once, as received.
     case clear([UInt8], ClearPacket.Kind, isSent: Bool)
     /// The next bytes in one direction of a TCP connection, after `lost` missing bytes.
     case segment([UInt8], lost: Int, isEnd: Bool)
@@ -53,7 +53,8 @@ package struct FollowedReplay {
 
   /// Replays the take to its end or to the first difference; may be called only once.
   ///
-  /// - Parameter until: the replay stops at the first later step.
+  /// - Parameter until: the replay stops at the first step after this time; nil to replay
+  ///   everything.
   package func run(
     until: Instant? = nil, progress: (_ at: Instant, _ end: Instant) -> Void,
     _ follow: @escaping Follower
@@ -81,7 +82,7 @@ package struct FollowedReplay {
   }
 }
 
-/// Passes on observers' packets.
+/// Passes the packets that observers saw to the follower.
 private final class FollowedWatch {
   private let follow: FollowedReplay.Follower
   /// The addresses of both ends of each pair that observers reported.
@@ -89,7 +90,7 @@ private final class FollowedWatch {
 
   init(_ follow: @escaping FollowedReplay.Follower) { self.follow = follow }
 
-  /// Passes on a packet that an observer saw, and its decrypted contents.
+  /// Passes a packet that an observer saw, and its decrypted contents, to the follower.
   func record(_ input: ObserverInput, _ outputs: [ObserverOutput], _ at: Instant) {
     var seen: (SocketAddress, SocketAddress)?
     switch input {
@@ -127,8 +128,7 @@ private final class FollowedWatch {
     }
   }
 
-  /// Returns the addresses of a pair's two ends, in the direction that the last packet of the step
-  /// shows.
+  /// Returns the addresses of a pair's two ends; the step's last packet shows which end is which.
   ///
   /// The packet that identified the pair comes last; packets that waited for it precede it, and may
   /// have the opposite direction.
@@ -153,7 +153,7 @@ extension ClearPacket.Kind {
   }
 }
 
-/// A replayed peer whose packets are passed on.
+/// A replayed peer whose packets are passed to the follower.
 private final class FollowedPeer: ReplayedPeer {
   private let machine: PeerMachine
   private let follow: FollowedReplay.Follower
@@ -188,7 +188,7 @@ extension MachineKinds {
   /// Returns the machine kinds, with observers whose outputs go to a follower.
   package static func following(_ follow: @escaping ObserverMachine.Onlooker) -> MachineKinds {
     var kinds = MachineKinds()
-    // A replay creates its machines on the thread that runs it, which is also the follower's.
+    // A replay creates its machines, and calls the follower, on the thread that runs it.
     nonisolated(unsafe) let follow = follow
     kinds.add(ObserverMachine.self, deadline: .deadline) { ObserverMachine(onlooker: follow) }
     return kinds
@@ -237,10 +237,10 @@ private final class Notes {
         from: source.ip, to: destination.ip, bytes, atNanoseconds: at.nanoseconds)
     case .datagram(let bytes, _):
       switch DatagramClass(bytes.span.bytes) {
-      // The file has their decrypted packets instead; a handshake would make Wireshark decode the
-      // following packets as SRTP.
+      // The file has the decrypted packets instead. A DTLS handshake would make Wireshark decode
+      // the packets after it as SRTP.
       case .rtp, .rtcp, .dtls: return
-      // Such packets are left out inside a relay's channel, too.
+      // Encrypted packets that a TURN server relays are left out, too.
       case .channelData where isProtected(ChannelData.read(bytes.span.bytes)?.data, of: bytes):
         return
       case .stun

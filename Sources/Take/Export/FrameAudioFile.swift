@@ -2,7 +2,7 @@ import Media
 import MediaFiles
 
 /// Writes audio to a file; packets before the window are held back, because the file's header must
-/// state how much of them players skip.
+/// state how much audio players skip at the start.
 struct FrameAudioFile {
   private let file: MediaFile
   private let container: FrameExport.Container

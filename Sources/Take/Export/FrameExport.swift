@@ -24,7 +24,7 @@ package struct FrameExport {
     }
   }
 
-  /// A media file that an export wrote, with its contents' extent.
+  /// A media file that an export wrote, and the part of the take that it covers.
   package struct Written: Sendable {
     package var path: String
     package var track: Track
@@ -38,8 +38,8 @@ package struct FrameExport {
     package var concealed: Int64 = 0
     /// The duration cut from pauses, in nanoseconds.
     package var leftOut: Int64 = 0
-    /// The number of frames left out: those before the first key frame, and duplicate, late or
-    /// invalid ones.
+    /// The number of frames left out: frames before the first key frame, and duplicate, late or
+    /// invalid frames.
     package var dropped = 0
     /// The sizes that the video had, in order.
     package var sizes: [String] = []
@@ -118,7 +118,7 @@ package struct FrameExport {
     return written
   }
 
-  /// Exports from a temporary take with frames that the stack assembles again from the packets.
+  /// Exports from a temporary take whose frames the stack assembles from the packets again.
   private func withCopy(
     _ header: TakeHeader, in folder: String, _ progress: (String) -> Void,
     _ use: (FrameExport) throws(ExportFailure) -> [Written]
@@ -201,8 +201,10 @@ package struct FrameExport {
     return "\(name).\(container.rawValue)"
   }
 
-  /// Passes on a track's frames, starting where a decoder can start: video at the last key frame
-  /// before the window, audio a tenth of a second before the window.
+  /// Calls a closure with each of a track's frames, starting where a decoder can start.
+  ///
+  /// Video starts at the last key frame before the window, and audio a tenth of a second before the
+  /// window.
   private func each(
     of track: Track, _ connection: borrowing SQLiteConnection,
     _ use: (Frame) throws(MediaFileError) -> Void

@@ -5,11 +5,10 @@ import Replay
 import Tape
 import Wire
 
-/// Decodes received media of selected peers, of one kind, or of a part of a take, from the stored
-/// frames.
+/// Decodes the stored frames of received media: of a peer, a kind of media or a part of a take.
 ///
-/// Nothing is replayed: a video frame needs the frames since the last key frame, audio the second
-/// before it, and other peers are not decoded at all.
+/// Nothing is replayed. Video is decoded from the last key frame before the part, and audio from a
+/// second before the part.
 struct MediaPart {
   let take: String
   let peers: [(number: Int64, label: String)]
@@ -23,8 +22,8 @@ struct MediaPart {
     var peer: (number: Int64, label: String)
     var number: UInt32
     var isVideo: Bool
-    /// Whether another stack received and decoded the track, in which case its frames must be
-    /// decoded here to find out what they show.
+    /// Whether another stack received and decoded the track; the take then has its frames but not
+    /// what they show.
     var isReported: Bool
   }
 
@@ -42,7 +41,8 @@ struct MediaPart {
     var channels: Int
   }
 
-  /// The duration of audio decoded before the first block, to bring the decoder into its state.
+  /// How much audio is decoded before the first wanted block, because a decoder's output depends on
+  /// earlier packets.
   private static let preroll: Int64 = 1_000_000_000
 
   /// Decodes the take's frames and writes the media.
@@ -107,7 +107,8 @@ struct MediaPart {
     return found
   }
 
-  /// Passes on a track's frames, starting at a row or a time; stops when the closure returns false.
+  /// Calls a closure with each of a track's frames from a row or a time on, until the closure
+  /// returns false.
   private func each(
     of track: Track, from: String, _ connection: borrowing SQLiteConnection,
     _ use: (Frame) -> Bool
@@ -149,7 +150,7 @@ struct MediaPart {
     _ track: Track, _ connection: borrowing SQLiteConnection, into tracks: TrackFiles
   ) throws(SQLiteError) -> Bool {
     var decoder: (any VideoDecoding)?
-    // Begins with the last key frame before the first wanted frame.
+    // Decoding begins with the last key frame before the first wanted frame.
     let from = """
       row >= coalesce((
         SELECT max(frame_store.row) FROM frame_store JOIN format USING (format)
@@ -176,10 +177,11 @@ struct MediaPart {
     }
   }
 
-  /// Decodes what another stack received; video of a codec without a library is written undecoded,
-  /// and such audio is left out.
+  /// Decodes what another stack received.
   ///
-  /// - Returns: true, as no part of such a take has to be replayed.
+  /// If no library decodes a codec, its video is written undecoded, and its audio is left out.
+  ///
+  /// - Returns: true, because the reports of another stack are never replayed.
   private func writeReported(
     _ track: Track, _ connection: borrowing SQLiteConnection, into tracks: TrackFiles
   ) throws(SQLiteError) -> Bool {
@@ -220,7 +222,7 @@ struct MediaPart {
   ) throws(SQLiteError) -> Bool {
     let begin = window.lowerBound == .min ? .min : window.lowerBound &- Self.preroll
     var decoders: [(codec: CodecName, decoder: any AudioDecoding)] = []
-    // A recovered block comes from the packet played after it.
+    // A lost block is recovered from the redundancy in the packet played after it.
     var waiting: [Frame] = []
     func play(_ frame: Frame, _ request: AudioDecodeRequest) -> Bool {
       let known = decoders.first { $0.codec == frame.codec }?.decoder
@@ -270,11 +272,11 @@ struct MediaPart {
 
 // MARK: - MediaReplay
 
-/// Replays a take and passes on its peers' decoded media.
+/// Replays a take and writes the decoded media that its peers received.
 struct MediaReplay {
   let take: String
   let peers: [(number: Int64, label: String)]
-  /// The number of the peer whose media is passed on; nil for all.
+  /// The number of the peer whose media is written; nil for all.
   let only: Int64?
   let tracks: TrackFiles
 
@@ -315,7 +317,7 @@ extension MediaReplay {
   }
 }
 
-/// A replayed peer whose received media is passed on.
+/// A replayed peer whose received media is written.
 private final class HeardPeer: ReplayedPeer {
   private let machine: PeerMachine
   private let receive: (ReceivedMedia, MediaKind) -> Void
@@ -337,6 +339,6 @@ private final class HeardPeer: ReplayedPeer {
 }
 
 extension Instant {
-  /// The full seconds since the take began.
+  /// The number of whole seconds since the take began.
   var wholeSeconds: Int64 { nanoseconds / 1_000_000_000 }
 }

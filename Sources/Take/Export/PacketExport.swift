@@ -49,7 +49,7 @@ package struct PacketExport {
     try ExportFailure.reading { () throws(TapeError) in try TakeFile.openForQueries(take) }
   }
 
-  /// Returns the Unix time in nanoseconds at which the take's times begin.
+  /// Returns the Unix time at which the take began, in nanoseconds.
   private func start() throws(ExportFailure) -> Int64 {
     let connection = try open()
     return try ExportFailure.reading { () throws(TapeError) in
@@ -65,7 +65,7 @@ package struct PacketExport {
       "SELECT count(*) FROM peer WHERE peer = \(peer) AND role = 'observed'") == 1
   }
 
-  /// Returns the local addresses at which a peer received.
+  /// Returns the local addresses at which a peer received packets.
   private func addresses(
     of peer: Int64, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> Set<String> {
@@ -79,7 +79,7 @@ package struct PacketExport {
     return found
   }
 
-  /// Replays the take and passes on received RTP and RTCP.
+  /// Replays the take and calls a closure with each RTP and RTCP packet received in the window.
   private func replay(
     _ progress: (String) -> Void,
     _ use: @escaping ([UInt8], ClearPacket.Kind, SocketAddress, Int64) -> Void
@@ -107,7 +107,7 @@ package struct PacketExport {
 
   // MARK: rtptools
 
-  /// Writes everything received into one file (the format of rtpdump and rtpplay 1.0).
+  /// Writes all received packets into one file, in the format of rtpdump and rtpplay 1.0.
   package func writeDump(
     to path: String, progress: (String) -> Void
   ) throws(ExportFailure) -> TakeExport.Replayed<Written?> {
@@ -218,8 +218,10 @@ package struct PacketExport {
     return all
   }
 
-  /// Returns the header of a stream's recording, without times; format and header extensions come
-  /// from the stream's section in the peer's newest description.
+  /// Returns the header of a stream's recording, without times.
+  ///
+  /// The format and the header extensions are those in the stream's section of the peer's newest
+  /// description.
   private func head(
     of stream: Stream, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [(String, JSONText?)] {

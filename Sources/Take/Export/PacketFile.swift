@@ -11,7 +11,7 @@ struct PacketFile {
   private var connections = TCPSegments()
   private(set) var count = 0
 
-  /// Creates the file; instants count from the given Unix time.
+  /// Creates the file; `startUnixNanoseconds` is the Unix time at which the take began.
   init(
     _ path: String, _ present: WholeFile.Present, startUnixNanoseconds: Int64,
     window: ClosedRange<Int64> = .min ... .max
@@ -21,8 +21,7 @@ struct PacketFile {
     self.startUnixNanoseconds = startUnixNanoseconds
   }
 
-  /// Appends a datagram, unless it is too long for a UDP header (as a long message over TCP may
-  /// be).
+  /// Appends a datagram, unless it is too long for a UDP header, as long messages over TCP may be.
   mutating func datagram(
     from source: SocketAddress, to destination: SocketAddress, _ payload: [UInt8],
     ecn: ECNMark? = nil, atNanoseconds at: Int64
@@ -63,7 +62,7 @@ struct PacketFile {
 
   func flush() throws(ExportFailure) { try file.flush() }
 
-  /// Flushes the buffer and gives the file its final name.
+  /// Flushes the buffer and renames the file to its final name.
   func finish() throws(ExportFailure) { try file.finish() }
 }
 
@@ -151,7 +150,7 @@ final class CaptureFile {
     guard code == 0 else { throw .file(WholeFile.Failure(path: path, code: code)) }
   }
 
-  /// Flushes the buffer and gives the file its final name.
+  /// Flushes the buffer and renames the file to its final name.
   func finish() throws(ExportFailure) {
     try flush()
     guard descriptor >= 0, let whole else { return }
@@ -164,7 +163,7 @@ final class CaptureFile {
 
 // MARK: - TCPSegments
 
-/// Cuts what was sent over TCP connections into segments with consecutive sequence numbers.
+/// Cuts the bytes sent over TCP connections into segments with consecutive sequence numbers.
 ///
 /// The handshake of a connection is not part of a take: each direction begins at sequence number 1.
 package struct TCPSegments {
@@ -219,8 +218,7 @@ package struct TCPSegments {
 
 // MARK: - IPPacket
 
-/// Assembles packets whose headers have the values that they had on the wire, if the take contains
-/// those values.
+/// Assembles IP packets; header fields that a take does not contain have fixed or computed values.
 package enum IPPacket {
   /// The largest UDP payload over IPv4.
   package static let payloadMaximum = 65_507
@@ -270,7 +268,7 @@ package enum IPPacket {
     writer.uint16(destination.port)
     writer.uint32(sequence)
     writer.uint32(0)
-    // A header of five words; PSH, and FIN at the end.
+    // The header has five words. PSH is always set, and FIN in the last segment.
     writer.uint16(5 << 12 | 0x08 | (isEnd ? 0x01 : 0))
     writer.uint16(.max)
     writer.uint16(0)

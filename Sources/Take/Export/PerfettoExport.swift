@@ -4,9 +4,10 @@ import Wire
 /// Writes a take's events as a Perfetto trace (`perfetto.protos.Trace`): https://ui.perfetto.dev
 /// shows it, and Perfetto's trace processor queries it with SQL.
 ///
-/// Each peer is a process, and each packet's life a flow: capture, encoder, SRTP, socket, and on
-/// the other side socket, SRTP, jitter buffer, decoder, and screen or loudspeaker. The few messages
-/// needed are written by hand, because Perfetto's library would require a compiler for all of them.
+/// Each peer is shown as a process, and each packet as a flow: from capture through encoder and
+/// SRTP to the socket, and on the other side from the socket through SRTP, jitter buffer and
+/// decoder to the screen or loudspeaker. The few messages needed are written by hand, because
+/// Perfetto's library would require a compiler for all of them.
 package struct PerfettoExport {
   /// The trace file that an export wrote, with the number of its events.
   package struct Written: Sendable {
@@ -69,12 +70,12 @@ private struct TraceStory {
   /// The times of the steps, beginning with step 1.
   private let times: [Int64]
   private var labels: [Int64: String] = [:]
-  /// The sent packet's row by the received packet's row, if the take has both: the two form one
-  /// flow.
+  /// The sent packet's row by the received packet's row, if the take has both; the two rows form
+  /// one flow.
   private var sentRows: [Int64: Int64] = [:]
-  /// Each frame's packets as flows, and the time at which the first packet arrived.
+  /// The flows of each frame's packets, and the time at which the first packet arrived.
   private var carried: [Int64: (flows: [UInt64], first: Int64)] = [:]
-  /// The flows written so far, to count each of them once.
+  /// The flows written so far, so that each is counted once.
   private var flows: Set<UInt64> = []
 
   init(_ file: TraceFile, peer: Int64?, window: ClosedRange<Int64>, times: [Int64]) {

@@ -186,8 +186,8 @@ enum ReportSecrets {
     }
   }
 
-  /// Returns text without the secrets of any description in it; JSON objects are searched member by
-  /// member.
+  /// Returns text without the secrets of the descriptions in it; JSON objects are searched member
+  /// by member.
   static func removed(fromText text: String) -> String {
     if text.hasPrefix("{"), let inner = try? JSONValue(parsing: text) {
       return removed(from: inner).json

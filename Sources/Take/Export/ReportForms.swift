@@ -220,7 +220,7 @@ struct RTCStatsWriter: ReportWriting {
   private static let devices: Set<String> = [
     "getUserMedia", "getDisplayMedia", "enumerateDevices", "devicechange",
   ]
-  /// Events that rtcstats names after their handlers.
+  /// Events that rtcstats names after their handlers, as in `onicecandidate`.
   private static let handlers: Set<String> = [
     "icecandidate", "icecandidateerror", "track", "signalingstatechange",
     "iceconnectionstatechange", "connectionstatechange", "icegatheringstatechange",
@@ -250,7 +250,7 @@ struct RTCStatsWriter: ReportWriting {
   }
 
   mutating func finish() throws(ExportFailure) {
-    // A connection that reported nothing still gets its line.
+    // A connection that reported nothing still gets a `create` line.
     for reporter in reporters where reporter.number > 0 && !begun.contains(reporter.number) {
       begun.insert(reporter.number)
       let made = Double(header.startUnixNanoseconds +| reporter.at) / 1e6

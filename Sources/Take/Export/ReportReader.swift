@@ -25,8 +25,8 @@ struct ReportReader {
     return withSecrets ? value : ReportSecrets.removed(from: value)
   }
 
-  /// Returns the connections, followed by the page with the number 0 if another stack reported any
-  /// of them.
+  /// Returns the connections; if another stack reported any of them, the page follows with the
+  /// number 0.
   func reporters(_ connection: borrowing SQLiteConnection) throws(SQLiteError) -> [Reporter] {
     let rows = try connection.prepare(
       "SELECT peer, label, role, at_ns, configuration FROM peer WHERE peer > 0 ORDER BY row")
@@ -40,7 +40,8 @@ struct ReportReader {
           number: number, name: role == "reported" ? label : "1-\(number)", label: label,
           role: role, at: at, configuration: json(configuration)))
     }
-    // Rooms and audio sessions also have rows without a peer, but those are not about a page.
+    // Rows without a peer also come from rooms and audio sessions, so they alone do not show that
+    // there is a page.
     if found.contains(where: { $0.role == "reported" }) {
       found.append(
         Reporter(
@@ -84,7 +85,8 @@ struct ReportReader {
         ON call_reply.peer = call_request.peer AND call_reply.call = call_request.call
       WHERE name NOT IN ('getStats', 'RTCPeerConnection') ORDER BY call_request.row
       """)
-    // A call without arguments sets a description that can be read only after the call.
+    // A call of setLocalDescription() without an argument sets a description that is known only
+    // after the call.
     var implicit: [Int64: Int] = [:]
     while try rows.step() {
       let (row, number, at, call) = rows.values(
@@ -122,7 +124,7 @@ struct ReportReader {
     }
   }
 
-  /// The endpoint calls of the W3C API that have results; `calls` adds those without results.
+  /// The endpoint calls of the W3C API that have results; `calls` adds the calls without results.
   private static let answered: Set<String> = [
     "createOffer", "createAnswer", "setLocalDescription", "setRemoteDescription",
     "addIceCandidate",
@@ -132,7 +134,7 @@ struct ReportReader {
     "setConfiguration", "setParameters", "setCodecPreferences", "replaceTrack", "close",
   ])
 
-  /// Returns a call's single argument, or null; a description has its type first, as readers
+  /// Returns a call's single argument, or null; a description begins with its type, as readers
   /// expect.
   private static func argument(_ value: JSONValue) -> JSONValue {
     let inner = value["_0"] ?? value
@@ -316,7 +318,7 @@ struct ReportReader {
     }
   }
 
-  /// Passes on the take's reports in order, each complete.
+  /// Calls a closure with each of the take's reports in order; every report is complete.
   func reports(
     _ connection: borrowing SQLiteConnection, _ reporters: [Reporter],
     _ use: (StatsReport) -> Bool

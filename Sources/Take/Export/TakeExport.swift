@@ -15,7 +15,7 @@ package struct TakeExport: Sendable {
   /// Whether an existing file is replaced, or kept and the export refused.
   private let present: WholeFile.Present
 
-  /// Selects a take, optionally one of its peers and a part of its time.
+  /// Selects a take, and optionally a peer and a part of the take's time.
   package init(
     take: String, peer: Int64? = nil, window: ClosedRange<Int64> = .min ... .max,
     present: WholeFile.Present = .kept
@@ -190,7 +190,8 @@ package enum ExportFailure: Error, Hashable, Sendable, CustomStringConvertible {
 enum FileNamePart {
   /// The maximum length in bytes.
   ///
-  /// File names have at most 255 on all common systems, and other parts precede and follow it.
+  /// All common systems allow file names of 255 bytes, and a name has other parts before and after
+  /// this one.
   static let longest = 64
 
   /// Keeps ASCII letters and digits; everything else becomes hyphens.

@@ -22,7 +22,7 @@ struct TraceFile {
   /// The number of events written: slices, instants and counters.
   private(set) var events = 0
 
-  /// - Parameter start: the Unix time in nanoseconds at which the take's times begin.
+  /// - Parameter start: the Unix time at which the take began, in nanoseconds.
   init(_ file: TextFile, start: Int64) {
     self.file = file
     self.start = start
@@ -49,8 +49,7 @@ struct TraceFile {
     return identifier
   }
 
-  /// Returns the track with the given name; overlapping events go into several lanes, which viewers
-  /// merge.
+  /// Returns the track with a name; overlapping events go into several lanes, which viewers merge.
   mutating func track(
     _ peer: Int64, _ label: String, _ name: String, lane: Int = 0, isCounter: Bool = false
   ) -> UInt64 {
@@ -70,7 +69,8 @@ struct TraceFile {
 
   // MARK: Events
 
-  /// Writes an event with a duration; `flows` continue after it, and those in `ending` end with it.
+  /// Writes an event with a duration; `flows` continue after the event, and the flows in `ending`
+  /// end with it.
   mutating func slice(
     _ track: UInt64, _ name: String, _ from: Int64, _ to: Int64, flows: [UInt64] = [],
     ending: [UInt64] = [], _ facts: [(String, TraceValue)]
@@ -150,8 +150,8 @@ struct TraceFile {
     }
   }
 
-  /// Adds a packet; names are defined from the first one on (SEQ_INCREMENTAL_STATE_CLEARED), and
-  /// later ones need them (SEQ_NEEDS_INCREMENTAL_STATE).
+  /// Adds a packet; the first packet clears all names (SEQ_INCREMENTAL_STATE_CLEARED), and later
+  /// packets need the names defined before them (SEQ_NEEDS_INCREMENTAL_STATE).
   private mutating func packet(_ body: (inout Message) -> Void) {
     guard failure == nil else { return }
     var packet = Message()

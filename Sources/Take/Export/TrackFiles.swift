@@ -49,7 +49,7 @@ package final class TrackFiles {
   private let framesPerSecond: Int
   /// The part of the take to export, in nanoseconds since the take began.
   private let window: ClosedRange<Int64>
-  /// The budget of each file for pauses without new media.
+  /// Each file's budget for pauses without new media.
   private let gaps: GapBudget
   private var tracks: [Track] = []
   private var failure: ExportFailure?

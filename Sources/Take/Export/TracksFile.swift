@@ -1,8 +1,8 @@
 package import Tape
 import Wire
 
-/// Writes which tracks a take has, when each began and ended, which peer they belong to and who
-/// spoke when: information that media files lack.
+/// Writes a list of a take's tracks, with each track's peer, beginning, end and speech: information
+/// that media files lack.
 package struct TracksFile {
   private let take: String
   private let peer: Int64?

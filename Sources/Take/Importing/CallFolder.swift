@@ -5,8 +5,8 @@ import Wire
 
 /// Creates one take per call in a capture.
 ///
-/// The capture is read several times: once to find the calls, then once for each batch of takes
-/// that may be open together. Other takes use no memory meanwhile.
+/// The capture is read several times: once to find the calls, and once for each batch of takes.
+/// Only one batch of takes is open at a time, which limits memory.
 package struct CallFolder {
   private struct Open {
     var call: Int
@@ -66,7 +66,10 @@ package struct CallFolder {
   }
 
   /// Reports key logs that fit none of the calls, and keeps only the notes that all takes have in
-  /// common: normally a key fits one call only.
+  /// common.
+  ///
+  /// A key normally fits only one call, so it is not worth reporting that a key was useless for one
+  /// take.
   private func reportUnusedKeys(_ survey: CallSurvey, _ report: inout CallsReport) {
     let logs = settings.keyLogs + survey.notes.keyLogs
     if !logs.isEmpty,
@@ -169,8 +172,8 @@ final class CallSurvey {
   private var outbox = Outbox<Observer.Output>()
   private var began: Int64?
   private var now = Instant.zero
-  /// The number of each transport's call; the last report counts, because a transport may turn out
-  /// to belong to an earlier call.
+  /// Each transport's call number; the observer's last report counts, because a transport may turn
+  /// out to belong to an earlier call.
   private var callOfTransport: [Int: Int] = [:]
   /// The transports between two addresses, as the observer reported them.
   private var transports: [FiveTuple: Set<Int>] = [:]
@@ -178,7 +181,7 @@ final class CallSurvey {
   private var associations: [(transport: Int, name: String)] = []
   private var descriptions: [(transport: Int, text: String, how: Knowledge)] = []
 
-  /// Returns settings that separate calls, which is possible without decrypting anything.
+  /// Returns settings that separate calls without decrypting anything.
   private static func settings(_ pathsMaximum: Int) -> ObserverSettings {
     var settings = ObserverSettings()
     settings.awaitsKeys = false
@@ -286,8 +289,10 @@ final class CallSurvey {
     }
   }
 
-  /// Returns the calls that a packet belongs to, or, if it belongs to none (such as a packet to a
-  /// STUN server), the calls that use one of its addresses.
+  /// Returns the calls that a packet belongs to.
+  ///
+  /// If a packet belongs to no call, for example because it was sent to a STUN server, returns the
+  /// calls that use one of its addresses.
   func calls(of tuple: FiveTuple) -> Set<Int> {
     var found = transports[tuple, default: []].union(transports[tuple.reversed, default: []])
     if found.isEmpty {

@@ -6,7 +6,7 @@ package import Observer
 package import Tape
 import Wire
 
-/// Reads a capture's bytes as they arrive, compressed or not, and passes on the events in them.
+/// Reads a capture's bytes as they arrive, compressed or not, and delivers the events in them.
 package final class CaptureFeed {
   private let name: String
   private let notice: (String) -> Void
@@ -17,7 +17,7 @@ package final class CaptureFeed {
   private var cutBytes: UInt64 = 0
   private var hasIncompleteCompression = false
 
-  /// The frame counters so far; after the end, they include damage found there.
+  /// The frame counters so far; after `finish`, they include damage found at the end.
   package var counters: CaptureCounters {
     var counters = reader.counters
     counters.cutBytes = cutBytes
@@ -59,7 +59,7 @@ package final class CaptureFeed {
     return feed.counters
   }
 
-  /// Reads further bytes, and passes on the events that they complete.
+  /// Reads further bytes, and delivers the events that they complete.
   package func receive(
     _ bytes: [UInt8], _ each: (CaptureEvent, borrowing CaptureReader) throws -> Void
   ) throws {
@@ -138,9 +138,9 @@ package final class CaptureFeed {
 
 /// A source of a capture's bytes, such as a file, a pipe or a live interface.
 package protocol CaptureSource: AnyObject {
-  /// Waits up to `milliseconds` for bytes, and puts those that are available into `bytes`, which
-  /// must be empty.
-  /// - Returns: whether more may arrive.
+  /// Waits up to `milliseconds` for bytes, and puts the available bytes into `bytes`, which must be
+  /// empty.
+  /// - Returns: whether more bytes may arrive.
   func read(into bytes: inout [UInt8], waiting milliseconds: Int32) throws(TapeError)
     -> Bool
 
@@ -250,7 +250,7 @@ final class Decompression {
     case .gzip:
       let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
       stream.initialize(to: z_stream())
-      // The longest window, and a gzip header.
+      // 15 is the largest window, and 16 makes zlib expect a gzip header.
       let code = inflateInit2_(
         stream, 15 + 16, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size))
       engine = .gzip(stream)
@@ -273,7 +273,7 @@ final class Decompression {
     }
   }
 
-  /// Decompresses further bytes, and passes on each piece before it continues.
+  /// Decompresses further bytes, and delivers each piece before decompressing the next.
   func expand(_ bytes: [UInt8], _ take: ([UInt8]) throws -> Void) throws {
     var taken = 0
     while !isOver {
@@ -309,7 +309,7 @@ final class Decompression {
     _ room: UnsafeMutableBufferPointer<UInt8>, _ count: inout Int
   ) throws(Damage) -> (taken: Int, isDone: Bool) {
     if isComplete, start < bytes.count {
-      // Another compressed file may follow (RFC 1952 section 2.2).
+      // Another gzip member may follow (RFC 1952 section 2.2).
       isOver = bytes[start] != 0x1f
       guard !isOver else { return (bytes.count - start, true) }
       inflateReset(stream)

@@ -18,7 +18,7 @@ package final class CaptureImport {
   private let began: Int64
   package private(set) var summary: CaptureSummary
   private(set) var steps = 0
-  /// Obstacles to observing, reported at the end.
+  /// The reasons why parts of the capture could not be observed, reported at the end.
   private var obstacles: [(kind: CoverageKind, count: UInt64, detail: String)] = []
 
   /// Records the observer's genesis as the first step.
@@ -39,7 +39,8 @@ package final class CaptureImport {
   /// Passes a call, such as added keys, to the observer and records it as a step.
   package func apply(_ call: ObserverCall) { step(.call(call)) }
 
-  /// Applies the key log lines for calls in this capture; others wait for their calls.
+  /// Applies the key log lines for calls seen so far; the other lines wait until their calls
+  /// appear.
   package func receive(keyLog lines: String) {
     if let lines = keyLogs.receive(lines) { step(.call(.keyLog(lines))) }
   }
@@ -109,7 +110,8 @@ package final class CaptureImport {
     return summary
   }
 
-  /// Advances to a time; captures from several interfaces are not always in order.
+  /// Advances to a time; an earlier time is ignored, because captures from several interfaces are
+  /// not always in order.
   package func pass(to unixNanoseconds: Int64) {
     let at = instant(unixNanoseconds)
     while let due = machine.deadline, due < at {
@@ -153,7 +155,8 @@ package final class CaptureImport {
           isTruncated: datagram.isTruncated, arrival: now))
     case .admittedWith(let packets):
       pass(to: datagram.at)
-      // All of them but the current one were counted as belonging to no call when they arrived.
+      // All these packets except the current one were counted as belonging to no call when they
+      // arrived.
       summary.ofNoCall -= min(summary.ofNoCall, UInt64(packets.dropFirst().count))
       for packet in packets {
         step(
@@ -195,7 +198,7 @@ package final class CaptureImport {
 
   private func step(_ input: ObserverInput) {
     record(input)
-    // The rest of a long step follows in deadline steps.
+    // Deadline steps do the rest of the work of a long step.
     while machine.isBehind { record(.deadline) }
   }
 
@@ -250,8 +253,8 @@ struct CaptureNotes {
 
   /// The maximum time between the take's beginning and the first packet: a day, in nanoseconds.
   private static let leadMaximum: Int64 = 86_400_000_000_000
-  /// The maximum number of bytes, and of notes of each kind, because a capture may begin with any
-  /// number of them.
+  /// The maximum size of all notes in bytes, and the maximum number of notes of each kind; a
+  /// capture may contain any number.
   private static let bytesMaximum = 64 << 20
   private static let textsMaximum = 4096
   private var bytes = 0
@@ -313,8 +316,8 @@ extension CaptureCounters {
       path: name, place: "", reason: "it contains no readable UDP or TCP data\(only)")
   }
 
-  /// The number of fragments whose datagram was neither complete nor given up at the end; 0 if any
-  /// datagram was reassembled.
+  /// The number of fragments that were still waiting for the rest of their datagram at the end; 0
+  /// if any datagram was reassembled.
   private var waitingFragments: UInt64 {
     reassembled == 0 ? fragments - min(fragments, fragmentsDropped) : 0
   }

@@ -78,7 +78,7 @@ public struct CaptureImporter {
 
 // MARK: - ImportSettings
 
-/// Facts about calls that a capture does not reveal, and options for their takes.
+/// Facts about calls that a capture does not contain, and options for the takes.
 public struct ImportSettings: Sendable {
   /// The take's label, which is shown as its title; empty if there is none.
   public var label = ""
@@ -97,15 +97,15 @@ public struct ImportSettings: Sendable {
   public var keyLogs: [String] = []
   /// SRTP keys with their salts, in hexadecimal or base64.
   public var srtpKeys: [String] = []
-  /// The ends' session descriptions.
+  /// The session descriptions of the calls' ends.
   public var descriptions: [String] = []
-  /// The maximum number of network paths that the observer tells apart.
+  /// The maximum number of network paths that the observer distinguishes.
   public var pathsMaximum = ObserverSettings.usualPathsMaximum
   /// Whether encrypted packets wait for their keys.
   package var awaitsKeys = true
   /// Whether an incomplete take is kept after an error in writing it.
   package var keepsIncomplete = true
-  /// Whether key logs are read while the capture goes on.
+  /// Whether key logs are read while the capture is running.
   package var followsKeyLogs = false
   /// The names of calls' ends, by address.
   package var names: [ObserverGenesis.EndName] = []

@@ -110,10 +110,10 @@ extension CaptureEvent {
 
 // MARK: - KeyLogGate
 
-/// Passes on the key log lines for calls in a capture.
+/// Selects the key log lines for calls in a capture.
 ///
-/// A browser logs the secrets of all its connections; a take contains only those that decrypt its
-/// packets. Lines may arrive before or after their association.
+/// A browser logs the secrets of all its connections, but a take contains only the secrets that
+/// decrypt its packets. A line may arrive before or after the association that it belongs to.
 package struct KeyLogGate {
   private var associations: Set<String> = []
   /// Key log lines for associations not seen yet, by client random.
@@ -129,7 +129,7 @@ package struct KeyLogGate {
   /// dropped.
   private static let heldMaximum = 64 << 20
 
-  /// Handles complete lines; returns those for associations that were seen, or nil if there are
+  /// Handles complete lines; returns the lines for associations that were seen, or nil if there are
   /// none.
   mutating func receive(_ lines: String) -> String? {
     var known: [Substring] = []

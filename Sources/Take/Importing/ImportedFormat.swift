@@ -52,7 +52,7 @@ package enum ImportedFormat: Hashable, Sendable {
     }
   }
 
-  /// Returns the reason for refusing a file that has none of these formats, as one sentence.
+  /// Returns the reason for refusing a file in an unknown format, as one sentence.
   private static func refusal(of head: [UInt8]) -> String {
     func begins(_ bytes: [UInt8]) -> Bool { head.starts(with: bytes) }
     func begins(_ text: String) -> Bool { begins(Array(text.utf8)) }
@@ -98,7 +98,7 @@ package enum ImportedFormat: Hashable, Sendable {
     }
   }
 
-  /// The format's name with its article.
+  /// The format's name with an indefinite article, such as `a packet capture`.
   package var words: String {
     switch self {
     case .capture: "a packet capture"

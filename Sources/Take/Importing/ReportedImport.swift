@@ -62,7 +62,7 @@ package struct ReportedImport {
 
   /// - Parameters:
   ///   - path: the file; `-` is standard input.
-  ///   - isSpecified: whether the user specified the format, which is otherwise the detected one.
+  ///   - isSpecified: whether the user specified the format; if not, it was detected.
   ///   - label: the take's label.
   package init(
     _ path: String, _ format: ReportedFormat, isSpecified: Bool = false, label: String,
@@ -97,7 +97,7 @@ package struct ReportedImport {
     return (lines, unwrapper.strangeLines)
   }
 
-  /// Reads the file and writes the take; returns a summary of both.
+  /// Reads the file and writes the take; returns a summary.
   package func write(to path: String) throws -> Summary {
     switch format {
     case .rtcstats, .jitsi:

@@ -96,7 +96,7 @@ package final class ReportedRecorder {
 
   /// Adds an event; a connection begins with the first event that names it.
   ///
-  /// - Parameter time: its Unix time in milliseconds; nil for the previous event's time.
+  /// - Parameter time: the event's Unix time in milliseconds; nil for the previous event's time.
   package func add(_ event: ReportedEvent, at time: Double?) {
     let milliseconds = time ?? lastMilliseconds
     lastMilliseconds = milliseconds
@@ -183,7 +183,7 @@ package final class ReportedRecorder {
     return open[place].id
   }
 
-  /// Records which part the reports lack, with the reason.
+  /// Records that the reports lack a part, and why.
   package func report(missing what: String, _ reason: String) {
     summary.notes.append(reason)
     step(.notSeen(what: what, reason: reason))

@@ -68,7 +68,7 @@ package final class SpooledText {
     }
   }
 
-  /// Reads bytes at an offset; returns fewer at the end.
+  /// Reads bytes at an offset; returns fewer at the end of the text.
   package func bytes(at offset: Int, count: Int) throws -> [UInt8] {
     try Self.read(descriptor, at: base + offset, count, name)
   }

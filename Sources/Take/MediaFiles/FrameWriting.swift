@@ -7,7 +7,8 @@ package import Wire
 /// fill a disk: an hour of a still VGA picture takes 50 GB.
 ///
 /// Pauses of up to a second are always kept. The rest of a longer pause is charged to a budget for
-/// the entire file; beyond it, pauses are cut and the following media moves forward.
+/// the entire file. Once the budget is used up, pauses are cut and the following media moves
+/// forward.
 package struct GapBudget: Hashable, Sendable {
   /// The part of a pause that is not charged to the budget, in nanoseconds.
   private static let freeNanoseconds: Int64 = 1_000_000_000
@@ -69,8 +70,8 @@ package struct AudioWriter: FrameWriting {
 
   package var leftOut: Interval { gaps.leftOut }
 
-  /// Returns the part of a block that is kept: all of it if it has sound, and as much of a silent
-  /// one as the budget covers.
+  /// Returns the part of a block that is kept: all of a block with sound, and as much of a silent
+  /// block as the budget covers.
   private mutating func kept(_ block: AudioBlock) -> AudioBlock {
     guard block.samples.allSatisfy({ $0 == 0 }) else {
       silence = 0
@@ -286,7 +287,8 @@ package struct TimedStreamWriter: FrameWriting {
 }
 
 extension AudioBlock {
-  /// Converts the block to one or two channels: two are averaged, a single one is duplicated.
+  /// Converts the block to one or two channels: two channels are averaged, and a single channel is
+  /// duplicated.
   func converted(toChannels wanted: Int) -> AudioBlock {
     guard wanted != channels else { return self }
     guard !samples.isEmpty else { return AudioBlock(blank: frameCount, channels: wanted) }

@@ -45,7 +45,7 @@ public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible
   }
 }
 
-/// A file that is open for reading or writing; closed with its last reference.
+/// A file that is open for reading or writing; it is closed when its last reference is released.
 package final class MediaFile {
   /// Whether a file is opened for reading or for writing.
   package enum Access {
@@ -75,7 +75,7 @@ package final class MediaFile {
     if access == .reading { try check("the file is empty: name one with media in it") }
   }
 
-  /// Adopts a descriptor that is open for writing; it is closed with this object.
+  /// Adopts a descriptor that is open for writing; it is closed when this object is released.
   package init(descriptor: Int32, path: String) {
     self.path = path
     self.descriptor = descriptor
@@ -170,7 +170,7 @@ public enum MediaFileFormat: String, CaseIterable, Hashable, Sendable {
   /// Audio (RIFF WAVE).
   case wav
 
-  /// Detects a file's format by its extension; fails if that is unknown.
+  /// Detects a file's format by its extension; fails for an unknown extension.
   public init?(path: String) {
     let name = path.split(separator: "/").last ?? ""
     guard let dot = name.lastIndex(of: ".") else { return nil }
@@ -197,6 +197,7 @@ public protocol TimedMedia: SendableMetatype {
 }
 
 extension TimedMedia {
-  /// Returns nil: media that is encoded while being sent can become a key frame at any time.
+  /// Returns nil, because any frame of media that is encoded while being sent can become a key
+  /// frame.
   public mutating func nextKeyFrame() -> MediaContent? { nil }
 }

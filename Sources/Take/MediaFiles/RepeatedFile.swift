@@ -20,7 +20,7 @@ protocol PieceReader {
   mutating func next() throws(Fault) -> Part?
   /// Returns the remainder at the end, which is shorter than a part; nil if there is none.
   mutating func rest() -> Part?
-  /// Returns a fault's location, given the number of parts read so far.
+  /// Returns a fault's location; `count` is the number of parts read so far.
   func place(of fault: Fault, after count: Int) -> (videoFrame: Int?, byteOffset: Int?)
 }
 
@@ -39,7 +39,7 @@ struct RepeatedFile<Reader: PieceReader> {
   /// The part that was read when the file was opened; nil once `next` has returned it.
   private var first: Reader.Part?
 
-  /// Opens a file and reads its first part, so that a file without any is refused at once.
+  /// Opens a file and reads its first part, so that an empty file is refused at once.
   init(path: String, loops: Bool) throws(MediaFileError) {
     file = try MediaFile(path, for: .reading)
     self.loops = loops

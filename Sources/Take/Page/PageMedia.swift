@@ -6,7 +6,7 @@ import Wire
 
 /// One direction of a track's media, remuxed from a take's frames into a file that browsers play.
 ///
-/// The file's times are those at which frames were displayed, played or sent.
+/// The times in the file are when frames were displayed, played or sent.
 package struct PageMedia: Sendable {
   /// The track, direction and kind of media that a file contains.
   package struct Place: Hashable, Sendable {

@@ -152,8 +152,10 @@ package enum PagePackets {
     """
   }
 
-  /// Returns a query for packets that this one responds to, or that respond to it: a check and its
-  /// response, a NACK and the requested packets, a key frame request and the frame.
+  /// Returns a query for the packets that a packet responds to, and for the responses to it.
+  ///
+  /// These are a check and its response, a NACK and the requested packets, and a key frame request
+  /// and the key frame.
   private static func links(_ packet: String) -> String {
     """
     SELECT 'same transaction' AS what, other.row AS row, other.at_ns / 1e9 AS at,
@@ -194,8 +196,8 @@ package enum PagePackets {
 
 // MARK: - PacketFilter
 
-/// Selects packets for a list, in the words of conditions: `in rtp ssrc=1234 size>1000`, `rtcp
-/// pli`, `stun peer=1`.
+/// Selects packets for a list by words and comparisons such as `in rtp ssrc=1234 size>1000`, `rtcp
+/// pli` or `stun peer=1`.
 package struct PacketFilter: Hashable, Sendable {
   /// An error in a filter, as one sentence.
   package struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
@@ -238,8 +240,8 @@ package struct PacketFilter: Hashable, Sendable {
     sql = parts.isEmpty ? nil : parts.joined(separator: " AND ")
   }
 
-  /// Returns a condition on the messages in an RTCP packet; they have their own rows in the same
-  /// step.
+  /// Returns a condition on the messages in an RTCP packet; each message has its own row in the
+  /// same step.
   private static func report(_ type: String) -> String {
     """
     packet.protocol = 'rtcp' AND EXISTS (

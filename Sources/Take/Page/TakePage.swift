@@ -24,8 +24,8 @@ package struct TakePage: Sendable {
     package init() {}
   }
 
-  /// The media limit in bytes: larger files are rarely passed on, and `retake open` plays larger
-  /// media.
+  /// The media limit in bytes: larger files are hard to send to others, and `retake open` plays
+  /// larger media.
   package static let mediaMaximum = 24_000_000
 
   package private(set) var html = ""
@@ -201,7 +201,7 @@ package enum Deflate {
   /// Compresses to a raw stream; returns nil if memory runs out, or for 4 GiB and more.
   package static func compressed(_ bytes: [UInt8]) -> [UInt8]? {
     var stream = z_stream()
-    // The largest window without a header, and the default memory level.
+    // -15 is the largest window without a zlib header, and 8 the default memory level.
     guard
       deflateInit2_(
         &stream, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION,
@@ -230,11 +230,11 @@ package enum Deflate {
 
 /// Joins ES modules into one script, which can be loaded without a server.
 ///
-/// Each module keeps its own scope: a function that is called once and returns the module's
-/// exports; imports become constants. Modules may only use forms that are simple to join: imports
-/// of names from relative paths, and exports where a function, class or constant is declared.
-/// Constants do not follow later changes of an export, and imports must not be cyclic. Comment
-/// lines are omitted.
+/// Each module becomes a function that is called once and returns the module's exports, so it keeps
+/// its own scope. Imports become constants, so they do not follow later changes of an export.
+/// Modules may only import names from relative paths, may export functions, classes and constants
+/// only where they declare them, and must not import each other in a cycle. Comment lines are
+/// omitted.
 package struct PageScript: Sendable {
   /// The modules' source text by path, such as `board/strip.js`.
   private let texts: [String: String]
@@ -276,7 +276,7 @@ package struct PageScript: Sendable {
     var isComment = false
     for line in source.split(separator: "\n", omittingEmptySubsequences: false) {
       let words = line.drop { $0 == " " }
-      // A comment within a line precedes its code.
+      // Code follows a comment that ends in the middle of a line.
       let isWhole = !line.contains("*/") || line.hasSuffix("*/")
       isComment = isComment || (words.hasPrefix("/*") && isWhole)
       if isComment || words.hasPrefix("//") || words.isEmpty {

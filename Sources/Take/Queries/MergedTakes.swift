@@ -6,10 +6,10 @@ import Wire
 /// both.
 ///
 /// A datagram that one end sent and the other received has the same bytes in both takes. The
-/// minimum delays in both directions give the offset between the clocks, assuming as NTP does (RFC
-/// 5905 section 8) that the fastest datagrams took equally long both ways. The one-way delay of
-/// each datagram follows from the offset. Takes of two participants of a room have frames in common
-/// instead.
+/// minimum delays in both directions determine the offset between the clocks, if the fastest
+/// datagrams took equally long both ways, as NTP assumes (RFC 5905 section 8). The one-way delay of
+/// each datagram follows from the offset. Takes of two participants in a room have no datagrams in
+/// common, so their frames are compared instead.
 package struct MergedTakes: Sendable, Codable {
   /// The datagrams from one end to the other.
   package struct Way: Sendable, Codable {
@@ -54,7 +54,7 @@ package struct MergedTakes: Sendable, Codable {
 
   package var first: String
   package var second: String
-  /// The offset that converts the second take's times to the first one's clock.
+  /// The offset that converts the second take's times to the first take's clock.
   package var offsetNanoseconds: Int64
   /// The offset according to the two machines' wall clocks, which may be wrong.
   package var wallClockOffsetNanoseconds: Int64
@@ -84,7 +84,7 @@ package struct MergedTakes: Sendable, Codable {
     self.first = first
     self.second = second
     wallClockOffsetNanoseconds = right.start -| left.start
-    // Two peers of one file are told apart by their labels.
+    // Two peers of one file are distinguished by their labels.
     let names = first == second ? (left.label, right.label) : (first, second)
     let there = Passage.all(from: left, to: right)
     let back = Passage.all(from: right, to: left)

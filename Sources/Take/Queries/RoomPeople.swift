@@ -34,7 +34,8 @@ struct RoomPeople: Sendable {
   /// The distinct names of the participants whose media each track carried.
   private var names: [Track: [String]] = [:]
 
-  /// The maximum number of names shown per track, since a mixer may put an entire room on one.
+  /// The maximum number of names shown per track, because a mixer may put an entire room on one
+  /// track.
   private static let namesMaximum = 3
   /// The maximum number of participants to read.
   private static let peopleMaximum = 1000

@@ -19,7 +19,7 @@ struct ValueRow: PrintedRow {
 /// The first rows of a table are held back until enough are known for the column widths, or a
 /// moment has passed.
 final class RowPrinter {
-  /// The number of rows printed so far, including those held back.
+  /// The number of rows printed so far, including rows that are held back.
   private(set) var count = 0
 
   private let format: SQLConsole.Format

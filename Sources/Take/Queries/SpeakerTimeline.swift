@@ -65,7 +65,8 @@ package struct SpeakerTimeline: Sendable, Codable {
   package private(set) var dominances: [Dominance] = []
   /// Speaking times by person, over all of the person's tracks and connections.
   package private(set) var talk = Talk()
-  /// Why no levels are known although there was audio; nil if some are, or without audio.
+  /// Why no levels are known although there was audio; nil if levels are known, or if there was no
+  /// audio.
   private(set) var unheard: String?
 
   /// Reads the levels of a take or of a part of it; periods are clipped to the part.
@@ -103,7 +104,8 @@ package struct SpeakerTimeline: Sendable, Codable {
 
   /// Reads the levels, and how long each participant was silent.
   ///
-  /// As in the peer, the level in the sender's packets takes precedence over that of decoded audio.
+  /// As in the peer, the level in the sender's packets takes precedence over the level of the
+  /// decoded audio.
   private mutating func readLevels(
     _ connection: borrowing SQLiteConnection, _ labels: PeerLabels, _ selection: TakeSelection
   ) throws(SQLiteError) {
@@ -378,7 +380,7 @@ package enum CoverageText {
   /// Describes a gap that a `coverage` row states; nil if the gap does not make any answer less
   /// certain.
   ///
-  /// Packets that belong to no call are such a harmless gap.
+  /// For example, packets that belong to no call are a harmless gap.
   ///
   /// - Parameter reason: usually the number of packets, optionally followed by a colon and words;
   ///   for some kinds, words alone.

@@ -165,7 +165,7 @@ package enum StatSeries {
     case csv
   }
 
-  /// Writes the samples of some types, or of all types if none are given.
+  /// Writes the samples of some types, or of all types if the list is empty.
   ///
   /// - Parameter isWanted: called between samples; false stops the output.
   /// - Returns: the number of samples, each of one object.

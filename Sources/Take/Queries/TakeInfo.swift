@@ -56,7 +56,7 @@ package struct TakeInfo: Sendable, Codable {
 
   package var path: String
   package var label: String
-  /// What the recording application stated about the take, by key; nil if nothing.
+  /// Facts that the recording application stated about the take, by key; nil if there are none.
   package var tags: [String: String]?
   package var start: String
   package var format: Int64
@@ -74,7 +74,7 @@ package struct TakeInfo: Sendable, Codable {
   package var ending: String?
   package var steps: Int64
   package var durationNanoseconds: Int64
-  /// The size of the file, and that of a packet capture with the same datagrams, in bytes.
+  /// The size of the file, and the size of a packet capture with the same datagrams, in bytes.
   package var fileBytes: Int64
   package var captureBytes: Int64
   package var peers: [PeerInfo]
@@ -82,7 +82,7 @@ package struct TakeInfo: Sendable, Codable {
   package var actors: [ActorInfo]
   /// The participants in the take's rooms.
   package var people: [RoomPerson]
-  /// The gaps in what the actors could see; only the first ones.
+  /// The first gaps in what the actors could see, up to `coverageMaximum`.
   package var coverage: [Coverage]
   package var tables: [TableCount]
   /// Tables, views and triggers that were added to the file; Retake neither reads them nor includes
@@ -247,7 +247,7 @@ package struct TakeInfo: Sendable, Codable {
 
   /// Returns the message counts in another stack's last report on each data channel.
   ///
-  /// The messages themselves are not in such a take, so they cannot be counted.
+  /// The take contains no messages of the other stack, so they cannot be counted.
   private static func reportedMessages(
     _ connection: borrowing SQLiteConnection, peer: Int64
   ) throws(SQLiteError) -> (received: Int64?, sent: Int64?) {
@@ -377,7 +377,7 @@ extension TakeInfo: CustomStringConvertible {
         ($0.actor, $0.peer, $0.what) == (gap.actor, gap.peer, gap.what)
       }
       guard isLast else { continue }
-      // What was deduced from packets is in the take, although no description states it.
+      // Values deduced from packets are in the take, so they are not listed as not seen.
       add(
         gap.what == "deduced" ? "judged" : "not seen",
         CoverageText.line(what: gap.what, reason: gap.reason)

@@ -221,8 +221,10 @@ extension Talk {
     return lines.joined(separator: "\n") + "\n"
   }
 
-  /// Returns the width of the bars: the rest of the terminal's width, or without a terminal a cell
-  /// per quarter of a second, within limits.
+  /// Returns the width of the bars.
+  ///
+  /// On a terminal, this is the rest of its width. Otherwise, it is a cell per quarter of a second,
+  /// within limits.
   private func chartWidth(_ look: TableLook, _ titles: [String], _ figures: [[String]]) -> Int {
     guard let columns = look.columns else {
       let quarters = (toNanoseconds -| fromNanoseconds) / 250_000_000

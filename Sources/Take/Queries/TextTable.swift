@@ -136,8 +136,8 @@ struct TableLayout {
 
   /// Returns the minimum width of a column that is shrunk.
   ///
-  /// It is larger for tables of many columns: columns that do not fit then are left out instead of
-  /// becoming unreadable.
+  /// The minimum is larger in tables with many columns; columns that do not fit are left out there
+  /// instead of becoming unreadable.
   private static func leastWidth(_ columns: Int) -> Int { columns > 8 ? 10 : 6 }
 
   /// The maximum column width where nothing is cut: a single longer cell extends past its column

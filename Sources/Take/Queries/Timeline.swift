@@ -195,8 +195,8 @@ package struct Timeline: Sendable {
     ).text(look) { row, column in column == 4 ? Timeline.ink(lane: row[3], row[4]) : nil }
   }
 
-  /// Returns the colour of an entry: that of its state, or the bad one for a refused call or
-  /// message; nil for others.
+  /// Returns the colour of an entry: its state's colour, or `bad` for a refused call or message;
+  /// nil for other entries.
   private static func ink(lane: String, _ text: String) -> Ink? {
     switch lane {
     case "state": text.split(separator: " ").last.flatMap { Ink(state: $0) }

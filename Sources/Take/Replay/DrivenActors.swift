@@ -8,7 +8,7 @@ package import Wire
 /// An actor of a replay: a machine that executes the take's inputs.
 final class DrivenActor {
   let number: UInt32
-  /// What the actor's first step states about it, such as its label and clock.
+  /// The actor's description from its first step, such as its label and clock.
   let words: ActorWords
   let machine: any DrivenMachine
   /// The same machine if it is an endpoint, so that steps need no cast.
@@ -80,7 +80,7 @@ final class DrivenEndpoint: DrivenMachine, StatsTelling {
     return OutputList(outbox.drain())
   }
 
-  /// Ends a step in the substitutes, with what was recorded after it.
+  /// Ends a step; passes the recorded state after the step to the substitutes.
   func end(_ step: StepHead, clock: Interval) {
     security?.end(
       deadline: step.deadline.map { $0 - clock }, recorded: step.entropyDrawn,
@@ -106,7 +106,7 @@ struct DrivenActors {
   /// The recorded frames that replace codecs; nil if codecs run.
   let script: FrameScript?
 
-  /// Whether recorded frames also replace the codecs of observers, whose media was removed.
+  /// Whether recorded frames also replace observers' codecs, because the media was removed.
   var scriptsObservers = false
 
   private let parts: RecordedSecurity.Parts
@@ -174,7 +174,7 @@ struct DrivenActors {
   /// Returns an actor by its number; nil if it has not started.
   func actor(_ number: UInt32) -> DrivenActor? { places[number].map { all[$0] } }
 
-  /// The states of all actors that can show theirs.
+  /// The states of all actors that can show their state.
   var states: [ActorState] {
     all.compactMap { actor in
       actor.machine.machineSnapshot.map {
@@ -184,7 +184,7 @@ struct DrivenActors {
     }
   }
 
-  /// Counts of the results of DTLS and SRTP that came from the recording; nil if the libraries ran.
+  /// Counts of the DTLS and SRTP results that came from the recording; nil if the libraries ran.
   var substituted: SubstitutionLedger? {
     guard !parts.isEmpty else { return nil }
     return all.reduce(SubstitutionLedger()) { sum, actor in

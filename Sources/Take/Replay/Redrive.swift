@@ -141,7 +141,8 @@ package final class Redrive {
     }
   }
 
-  /// Returns the deadline that only this stack has set; nil if it has the recorded one or none.
+  /// Returns the deadline that only this stack has set; nil if its deadline is as recorded or it
+  /// has none.
   private func freeTimer(_ index: Int) -> Instant? {
     let due = actors.all[index].deadline
     return due == recordedDeadlines[index] ? nil : due
@@ -199,7 +200,7 @@ package final class Redrive {
     return head
   }
 
-  /// Returns whether the step's rows equal the recorded ones.
+  /// Returns whether the step's rows equal the recorded rows.
   private func isSame(_ rows: RowList, _ range: Range<Int>) -> Bool {
     StepDifference(
       recorded: rows, range, replayed: (comparison ?? transcript).rows,

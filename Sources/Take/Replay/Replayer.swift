@@ -90,7 +90,8 @@ package final class Replayer {
     let fault = drive(progress)
     let (steps, at) = (check.steps, check.at)
     let verdict: Verdict
-    // A difference precedes any fault in the file, which was found while reading ahead.
+    // A difference comes before any fault in the file, because faults are found while reading
+    // ahead.
     if let finding = check.finding {
       verdict = .diverged(divergence(finding))
     } else {
@@ -134,7 +135,8 @@ package final class Replayer {
 
   /// Runs the stack until the take's end, a stop, a difference or a fault in the file.
   ///
-  /// One thread reads and this one executes. If decoded media is compared, a third thread does so.
+  /// One thread reads the take, and the calling thread executes it. If decoded media is compared, a
+  /// third thread compares.
   private func drive(_ progress: (Instant) -> Void) -> TapeFault? {
     let feed: StepFeed
     do throws(TapeError) {
@@ -235,7 +237,7 @@ package final class Replayer {
 
 // MARK: - StepFeed
 
-/// Reads a take on a thread of its own, ahead of the replay.
+/// Reads a take on a separate thread, ahead of the replay.
 ///
 /// Reading and hashing take about as long as running the stack.
 final class StepFeed: Sendable {
@@ -322,7 +324,8 @@ final class StepSource {
 
 // MARK: - BoundedQueue
 
-/// A queue of limited size between two threads; each waits while it cannot go on.
+/// A queue of limited size between two threads; the producer waits while it is full, and the
+/// consumer while it is empty.
 ///
 /// Waking a thread costs more than handling several elements, so a waiting producer is woken only
 /// when half the queue is free.
@@ -331,7 +334,7 @@ final class BoundedQueue<Element: Sendable>: Sendable {
     var waiting = Deque<Element>()
     var isCancelled = false
     var isFinished = false
-    /// Whether the producer or the consumer waits, or is about to, and must be woken.
+    /// Whether the producer and the consumer are waiting, or about to wait, and must be woken.
     var giverSleeps = false
     var takerSleeps = false
 

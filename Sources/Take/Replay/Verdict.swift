@@ -1,7 +1,7 @@
 package import Tape
 import Wire
 
-/// What a replay found out about a take.
+/// The result of comparing a replay with the recording.
 package enum Verdict: Sendable {
   /// All outputs, deadlines and random draws are as recorded.
   case identical
@@ -25,8 +25,8 @@ package struct ToolchainDifference: Hashable, Sendable, Codable {
 
   /// A few words about how the part differs.
   ///
-  /// For each of the two CPUs, they name at most three features that the other lacks; the JSON has
-  /// the complete lists.
+  /// For each of the two CPUs, the summary names at most three features that the other lacks; the
+  /// JSON has the complete lists.
   package var summary: String {
     guard part == "cpu" else { return "\(part): recorded \(recorded), here \(present)" }
     let (there, here) = (recorded.split(separator: " "), present.split(separator: " "))
@@ -43,13 +43,14 @@ package struct ToolchainDifference: Hashable, Sendable, Codable {
   }
 }
 
-/// The verdict of a replay, and how it was reached.
+/// The verdict of a replay, with the facts about how it was reached.
 package struct ReplayReport: Sendable {
   package var path: String
   package var verdict: Verdict
   /// The number of steps that were replayed without a difference.
   package var steps: Int
-  /// The take's time at the last of these steps, which is also the replayed duration.
+  /// The take's time at the last step that was replayed without a difference, which is also the
+  /// replayed duration.
   package var durationNanoseconds: Int64
   /// The wall-clock duration of the replay, in seconds.
   package var elapsedSeconds: Double
@@ -66,7 +67,7 @@ package struct ReplayReport: Sendable {
   /// In a take without media, the number of frames that were not sent completely; zeros replace the
   /// missing bytes.
   package var framesNotSent = 0
-  /// The step of the first such frame; nil if there is none.
+  /// The step of the first frame that was not sent completely; nil if there is none.
   package var firstFrameNotSent: Int?
   /// Descriptions of results that came from the recording instead of this machine's libraries.
   package var substituted: [String]

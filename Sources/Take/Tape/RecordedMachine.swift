@@ -35,17 +35,17 @@ package struct StepKind: RawRepresentable, Hashable, Sendable {
 
 /// A machine's input, which can be written as rows.
 ///
-/// It is one row, after the rows that it refers to by number (`path`, `content`, `clock`). A
-/// deadline has no rows.
+/// An input is one row, preceded by the rows that it refers to (`path`, `content`, `format`,
+/// `clock`). A deadline has no rows.
 package protocol RecordedInput: Sendable {
-  /// The input's kind, which is one of the machine's.
+  /// The input's kind, whose meaning depends on the machine.
   var stepKind: StepKind { get }
   /// The approximate size of the input while it waits to be written, in bytes of memory.
   var byteCount: Int { get }
   func write(to transcript: inout Transcript)
   /// Returns the input with its times moved by an interval.
   func moved(by interval: Interval) -> any RecordedInput
-  /// What the input is, in a few words.
+  /// A few words that describe the input.
   var title: String { get }
 }
 
@@ -75,7 +75,7 @@ extension RecordedOutput {
   package mutating func digest() {}
 }
 
-/// The outputs of a step, whatever kind of machine they come from.
+/// The outputs of a step of any kind of machine.
 package protocol RecordedOutputs: Sendable {
   var count: Int { get }
   /// The approximate number of bytes of memory that the outputs occupy while they wait to be

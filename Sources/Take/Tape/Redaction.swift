@@ -1,4 +1,4 @@
-/// What was removed from a take, and which version of Retake removed it: the number in
+/// What was removed from a take, and which version of Retake removed it; stored as the number
 /// `take.redaction`.
 package struct Redaction: Hashable, Sendable {
   /// The parts of a take that can be removed.

@@ -13,7 +13,7 @@ public let stackRevision: Int64 = 1
 /// same inputs.
 ///
 /// It is stored in an observer's genesis; without it, the revision is 1. A change to code that both
-/// use, such as decoders, raises both revisions.
+/// the stack and the observer use, such as decoders, raises both revisions.
 package let observerRevision: Int64 = 2
 
 /// A revision in a take that differs from this version's.
@@ -29,7 +29,7 @@ package struct OtherRevision: Hashable, Sendable {
     self.present = present
   }
 
-  /// Words that state the difference, as in `revision 1 of the observer, and this is 2`.
+  /// The difference in words, as in `revision 1 of the observer, and this is 2`.
   package var text: String {
     "revision \(recorded) of the \(isObserver ? "observer" : "stack"), and this is \(present)"
   }

@@ -41,7 +41,7 @@ package enum TakeFile {
     return opened
   }
 
-  /// Returns the settings of a connection, which must be applied before anything is read from a
+  /// Returns SQL for the settings of a connection, which must run before anything is read from a
   /// take.
   static func settings(cacheKilobytes: Int) -> String {
     """
@@ -52,7 +52,7 @@ package enum TakeFile {
     """
   }
 
-  /// Opens a take for queries, with this version's views in place of the file's.
+  /// Opens a take for queries, with this version's views instead of the views stored in the file.
   ///
   /// - Parameters:
   ///   - largestValue: the size in bytes above which a value makes a query fail.
@@ -102,7 +102,7 @@ package enum TakeFile {
     return stat((path + "-wal").systemPath, &status) == 0 && status.st_size > 0
   }
 
-  /// Refuses a write-ahead log of another take, whose pages SQLite would apply to this one.
+  /// Refuses a write-ahead log of another take, because SQLite would apply its pages to this take.
   ///
   /// A log does not name its file. But a file has its `take` row from the first checkpoint on, and
   /// this row never changes.
@@ -111,7 +111,7 @@ package enum TakeFile {
   ) throws(TapeError) {
     guard hasLog(path) else { return }
     let digest = "SELECT digest FROM take"
-    // During a checkpoint the file alone may be in any state, so an unreadable one proves nothing.
+    // During a checkpoint the file alone may be in any state, so an unreadable file proves nothing.
     guard let alone = try? SQLiteConnection(path: uri(path) + "?immutable=1", mode: .readOnly),
       let without = try? alone.bytes(digest), without.count == 32,
       let with = try? connection.bytes(digest), with != without
@@ -217,7 +217,7 @@ package enum TakeFile {
     }
   }
 
-  /// Opens the file; in a folder that is not writable, without needing a file beside the take.
+  /// Opens the file. If its folder is not writable, no file is created beside the take.
   private static func connect(_ path: String) throws(SQLiteError) -> SQLiteConnection {
     do throws(SQLiteError) {
       let connection = try SQLiteConnection(path: path, mode: .readOnly)
@@ -249,7 +249,7 @@ package enum TakeFile {
     var uri = "file://"
     for byte in SystemPath.bytes(of: folder + path) {
       switch byte {
-      // These characters are not escaped: unreserved ones (RFC 3986 section 2.3) and the slash.
+      // Unreserved characters (RFC 3986 section 2.3) and the slash are not escaped.
       case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d...0x2f, 0x5f, 0x7e:
         uri.unicodeScalars.append(Unicode.Scalar(byte))
       default: uri += "%" + hexadecimal([byte])

@@ -23,7 +23,7 @@ package struct TakeHeader: Hashable, Sendable {
   package var format = TakeHeader.currentFormat
   /// The Unix time at instant zero, in nanoseconds.
   package var startUnixNanoseconds: Int64
-  /// The same time as ISO 8601, such as `2026-11-21T10:39:00.123456789Z`.
+  /// The start time as ISO 8601, such as `2026-11-21T10:39:00.123456789Z`.
   package var startText: String
   package var toolVersion: String
   package var toolchain: Toolchain
@@ -73,7 +73,7 @@ package struct TakeHeader: Hashable, Sendable {
   /// The number of columns before revisions were added.
   private static let firstColumns = 9
 
-  /// Adds decoders that the other toolchain has and this one lacks.
+  /// Adds the decoders that only the other toolchain has.
   mutating func use(decodersOf other: Toolchain) {
     var joint = toolchain
     joint.openh264 = joint.openh264 ?? other.openh264
@@ -333,7 +333,7 @@ extension Toolchain {
   private static func hasUsed(_ codec: String, _ connection: borrowing SQLiteConnection)
     -> Bool
   {
-    // If the table cannot be read, that is reported where it is needed.
+    // If the table cannot be read, the error is reported where the table is needed.
     let found = try? connection.integer(
       """
       SELECT EXISTS (SELECT 1 FROM format WHERE codec = '\(codec)'

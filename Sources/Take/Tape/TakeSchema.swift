@@ -113,7 +113,8 @@ package enum TakeSchema {
     while try names.step() {
       let (name, kind) = names.values(String.self, String.self)
       var columns: [(name: String, type: String)] = []
-      // A view has no column types, and SQLite can infer only some of them, so all are left out.
+      // A view has no column types, and SQLite can infer only some of them, so all types are left
+      // out.
       let rows = try connection.prepare(
         "SELECT name, type FROM pragma_table_xinfo('\(name)')")
       while try rows.step() {
@@ -152,7 +153,7 @@ package enum TakeSchema {
     return connection
   }
 
-  /// Stores the format of a take; its tables and columns are those of the newest format.
+  /// Stores the format of a take, whose tables and columns always match the newest format.
   static func mark(
     _ connection: borrowing SQLiteConnection, format: Int64
   ) throws(SQLiteError) {
@@ -177,7 +178,7 @@ package enum TakeSchema {
 
 // MARK: - SchemaCheck
 
-/// Checks that the tables of a file are those of a take, before any of them is read.
+/// Checks that the tables in a file are defined as in a take, before any of them is read.
 ///
 /// A file may have anything under the name of a table: a view that never ends, a virtual table,
 /// computed columns, or an index that contradicts its table. No digest covers these. Each table
@@ -252,7 +253,7 @@ package struct SchemaCheck: Sendable {
   }
 
   private static func hasColumns(_ name: String, _ sql: String, _ format: Int64) -> Bool {
-    // In most takes, the text is exactly that of the newest format.
+    // In most takes, the text is exactly the newest format's text.
     if format == TakeHeader.currentFormat, texts.contains(sql) { return true }
     guard let found = TableStatement(sql), found.name == name, let all = newest[name] else {
       return false

@@ -119,11 +119,11 @@ struct TapeBody {
   private static let noDeadline: UInt8 = 0x40
   private static let moreEntropy: UInt8 = 0x80
 
-  /// The maximum number of steps in a body; a writer begins a new one long before that.
+  /// The maximum number of steps in a body; a writer begins a new body long before that.
   static let stepLimit = 65_536
   private static let actorLimit = 4_096
 
-  /// What is known from previous steps; the next one is encoded relative to it.
+  /// The state after the previous steps, relative to which the next step is encoded.
   private struct Memory {
     var actor: UInt32 = 0
     var at: Int64
@@ -142,7 +142,7 @@ struct TapeBody {
   private(set) var count = 0
   private var writer = ByteWriter()
   private var memory: Memory
-  /// The time that the first step is encoded relative to, in nanoseconds.
+  /// The time relative to which the first step is encoded, in nanoseconds.
   let start: Int64
 
   init(start: Int64) {
@@ -266,7 +266,7 @@ package struct TapeChunk: Sendable {
     private var otherInput: (any RecordedInput)?
     /// The indexes of the step's rows: first the input's, then the outputs'.
     package var rows: Range<Int>
-    /// How many of these rows are the input's.
+    /// The number of the step's rows that belong to the input.
     package var inputRowCount: Int
 
     /// Creates a step of an endpoint.
@@ -287,7 +287,7 @@ package struct TapeChunk: Sendable {
       otherInput = input
     }
 
-    /// The input, whatever kind of machine it is for.
+    /// The input, for any kind of machine.
     package var input: any RecordedInput {
       get {
         if let peerInput { return peerInput }

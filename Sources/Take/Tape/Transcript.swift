@@ -28,14 +28,14 @@ package struct Transcript {
   private var paths = Numbering<PathKey>()
   /// The most recently used paths; the oldest is replaced.
   ///
-  /// Nearly all packets use one of them, and comparing paths costs less than hashing one.
+  /// Nearly all packets use one of them, and comparing a few paths costs less than hashing a path.
   private var recentPaths: [(key: PathKey, number: Int64)] = []
   private var oldestPath = 0
   private static let recentPathsLimit = 4
   private var formats = Numbering<FormatRow>()
   private var contents = Numbering<[UInt8]>()
   private var known = ByActor<Known>()
-  /// What the current step's actor has remembered; nil until its rows need it.
+  /// The notes of the current step's actor; nil until its rows need them.
   private var present: ActorNotes?
 
   package init(
@@ -87,7 +87,7 @@ package struct Transcript {
     rows.append(row, format: format)
   }
 
-  /// Adds a row with the current step's time and another peer, which the actor observes.
+  /// Adds a row with the current step's time and another peer, such as one that the actor observes.
   package mutating func add<Row: StampedRow>(_ row: Row, of peer: UInt32) {
     let own = self.peer
     self.peer = peer
@@ -95,7 +95,8 @@ package struct Transcript {
     self.peer = own
   }
 
-  /// Adds rows with another peer and a time earlier than the current step's.
+  /// Adds rows with another peer and another time, which is usually earlier than the current
+  /// step's.
   package mutating func add(
     of peer: UInt32, at instant: Instant, _ add: (_ transcript: inout Transcript) -> Void
   ) {
@@ -188,7 +189,7 @@ package struct Transcript {
   /// The description of the step's actor, such as its label.
   var words: ActorWords { known[actor]?.words ?? ActorWords() }
 
-  /// Returns what the current step's actor has remembered, creating it if there is nothing yet.
+  /// Returns the notes of the current step's actor, and creates them if there are none yet.
   mutating func notes<Notes: ActorNotes>(_ make: () -> Notes) -> Notes {
     if let notes = present as? Notes { return notes }
     let notes = make()
@@ -201,7 +202,7 @@ package struct Transcript {
   func digest(of media: DecodedMedia) -> [UInt8]? { hashesMedia ? media.digest : nil }
 }
 
-/// What an actor's rows depend on besides the current step.
+/// The state, besides the current step, that an actor's rows depend on.
 package class ActorNotes {
   package init() {}
 }
@@ -344,7 +345,7 @@ struct RTPFields {
 //
 // A minute of small video is a gigabyte of frames, for which a cryptographic digest would need more
 // than a twentieth of the call's time. These digests only have to show that a decoder returned
-// something else. The SHA-256 chain over the rows protects the file.
+// something different. The SHA-256 chain over the rows protects the file.
 extension DecodedMedia {
   /// The digest of the decoded media; nil if there is none.
   package var digest: [UInt8]? {

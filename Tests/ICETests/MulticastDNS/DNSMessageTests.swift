@@ -39,7 +39,8 @@ struct DNSMessageTests {
     bytes += [1, UInt8(ascii: "X"), 0xc0, 15, 0, 1, 0, 1, 0, 0, 0, 120, 0, 4, 192, 0, 2, 2]
     let message = try #require(DNSMessage(bytes))
     #expect(message.answers.map(\.name) == ["ab.local", "x.local"])
-    // Parsing ends at a pointer to itself, and at two pointers to each other.
+    // Parsing ends at a pointer that points to itself, and at two pointers that point to each
+    // other.
     bytes[7] = 1
     let start = 26
     for target in [start, start + 2] {

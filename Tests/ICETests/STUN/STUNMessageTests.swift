@@ -198,7 +198,7 @@ struct STUNMessageTests {
         }
       }
       // Most frames would be rejected for their length alone, so every other frame gets a valid
-      // one.
+      // length.
       if round % 2 == 0, bytes.count >= 20 {
         bytes.removeLast(bytes.count % 4)
         bytes[2] = UInt8((bytes.count - 20) >> 8)

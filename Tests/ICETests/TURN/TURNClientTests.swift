@@ -229,7 +229,8 @@ struct TURNClientTests {
     var bench = Bench()
     bench.isCut = true
     bench.step(.begin)
-    // A response to no request, and a success without a password once one is required.
+    // A response that matches no request, and an unauthenticated success response although the
+    // server requires a password.
     var writer = STUNWriter(
       .success, method: .allocate, transactionID: STUNTransactionID(high: 1, low: 2))
     writer.xorRelayedAddress(peer)

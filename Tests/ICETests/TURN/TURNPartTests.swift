@@ -3,7 +3,7 @@ import Wire
 
 @testable import ICE
 
-/// A client's parts, one by one.
+/// Tests each part of a TURN client separately.
 struct TURNPartTests {
   private let entropy = Entropy(seed: [4]).stream("ice")
   private let peer = SocketAddress(IPAddress(ipv4: 1), port: 5000)

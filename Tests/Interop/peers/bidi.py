@@ -5,7 +5,7 @@ import json
 
 from peers.page import BrowserPage, PageError
 
-# A browser that answers at all does so within a few seconds, even on a busy machine.
+# A working browser answers within a few seconds, even on a busy machine.
 _SESSION_SECONDS = 40
 
 

@@ -23,7 +23,8 @@
     return connection;
   }
 
-  // Talks over a channel, local or announced, like talk.py: everything must be echoed.
+  // Talks over a channel, local or announced, as talk.py does, and expects every message to be
+  // echoed.
   function watch(connection, channel) {
     if (echo !== null) return;
     echo = "no echo yet";
@@ -33,7 +34,7 @@
   async function talk(connection, first) {
     const { brief } = window.call;
     await first.opened;
-    // Up to the maximum message size that this browser states.
+    // Message sizes up to the maximum that this browser states.
     const [, most] = /a=max-message-size:(\d+)/.exec(connection.localDescription.sdp);
     const sizes = [0, 1, 1200, 16384, 65535, 65536, 262144, 1048576]
       .slice(0, brief ? 3 : 8)
@@ -222,7 +223,7 @@
       return describe(connection, await connection.createAnswer());
     },
 
-    // Another exchange within the call. A pending local offer is rolled back in favour of the
+    // Negotiates again during the call. A pending local offer is rolled back in favour of the
     // peer's.
     async reoffer() {
       return describe(connections[0], await connections[0].createOffer());

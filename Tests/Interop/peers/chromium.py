@@ -28,9 +28,9 @@ FLAGS = [
     "--remote-allow-origins=*",
 ]
 
-# Only for calls over loopback. In other calls a check from 127.0.0.1 might succeed first, if the
-# remote candidates are known before the local ones: Chromium would then gather no others, and
-# Firefox sends nothing to loopback.
+# Only for calls over loopback. In other calls, if the remote candidates are known before the local
+# candidates, a check from 127.0.0.1 might succeed first. Chromium would then gather no further
+# candidates, and Firefox sends nothing to loopback.
 LOOPBACK = ["--allow-loopback-in-peer-connection"]
 
 # A camera and a microphone, and the permission to use them, with which Chromium reveals its

@@ -10,8 +10,7 @@ from peers.browser import CALL_SCRIPT, Browser
 from processes import Child
 
 _START_SECONDS = 120
-# DTLS versions as the preference states them: the numbers of the TLS versions that they are based
-# on.
+# The values of Firefox's preference for each DTLS version: the TLS version that it is based on.
 _DTLS = {"1.2": 0x0303, "1.3": 0x0304}
 
 PREFERENCES = {

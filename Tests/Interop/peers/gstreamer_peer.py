@@ -78,7 +78,8 @@ class _Channel:
 
     _SIGNALS = {"open": "on-open", "close": "on-close"}
 
-    # Reading the property of that name crashes the bindings; signals report the state instead.
+    # Reading the GStreamer channel's own state crashes the bindings, so signals set this value
+    # instead.
     readyState = "connecting"
 
     def __init__(self, channel, loop):

@@ -109,7 +109,7 @@ class ChromiumViewer(Viewer):
         """Presses a key."""
         text = {"text": key} if len(key) == 1 else {}
         if key == "Enter":
-            # Elements react to this character of the Enter key.
+            # Elements react to Enter only if the key event has this character.
             text = {"windowsVirtualKeyCode": 13} | ({} if with_control else {"text": "\r"})
         held = {"modifiers": 2} if with_control else {}
         await self.page.command("Input.dispatchKeyEvent", type="keyDown", key=key, **text, **held)

@@ -93,7 +93,7 @@ struct DominantSpeakerTests {
     room.talk(from: 1000, to: 3000, [(1, 0), (2, 100)])
     room.talk(from: 3000, to: 8000, [(1, 0), (2, 30)])
     #expect(room.changes.map(\.speaker) == [2, nil])
-    // A second of history plus the timeout, on the grid of decisions.
+    // The speaker is dropped after a second of history plus the timeout, at the next decision.
     #expect(room.changes.last.map { (3900...5400).contains($0.milliseconds) } == true)
     room.run(to: 60_000)
     #expect(room.deadline == nil)
@@ -113,7 +113,8 @@ struct DominantSpeakerTests {
     room.talk(from: 0, to: 1000, [(1, 100), (2, 30)])
     room.run(to: 10_000)
     #expect(room.deadline == nil)
-    // A century later costs nothing, and a participant silent for over an hour is forgotten.
+    // A jump of a century takes no time to process, and a participant silent for over an hour is
+    // forgotten.
     room.apply(.level(.silence, of: 1), at: 3_155_760_000_000)
     #expect(room.dominant == 1)
   }

@@ -149,7 +149,7 @@ struct CaptureReaderTests {
       Packets.ethernet(
         Packets.ipv4(Packets.udp(payload), identification: 7, hops: 63), tags: [0x8100]),
       fraction: 900)
-    // Without an identification, the same bytes a little later are another packet.
+    // If packets have no IP identification, the same bytes a little later count as another packet.
     let anonymous = Packets.ethernet(Packets.ipv4(Packets.udp(payload)))
     capture.record(anonymous, fraction: 1000)
     capture.record(anonymous, fraction: 1100)
@@ -221,7 +221,8 @@ struct CaptureReaderTests {
     #expect(read.counters.splitDatagrams == UInt64(parts.count))
   }
 
-  /// The end looks like a packet of another stream, but does not continue the stream on that path.
+  /// The end of the datagram looks like a packet of another stream, but does not continue that
+  /// stream on the same path.
   @Test(arguments: [
     (Packets.rtp(40, ssrc: 7, count: 60), 1000), (Packets.rtp(140, ssrc: 7, count: 60), 1000),
     (Packets.rtp(41, ssrc: 8, count: 60), 1000), (Packets.rtp(41, ssrc: 7, count: 60), 1001),
@@ -239,7 +240,7 @@ struct CaptureReaderTests {
     #expect(read.counters.joinedDatagrams == 0)
   }
 
-  /// Every path is forgotten eventually, and none is mistaken for another.
+  /// Every path is forgotten eventually, and no path is mistaken for another.
   @Test func manyPathsUseLittleMemory() throws {
     var capture = CaptureBuilder.pcap(linkType: 101)
     for port in 0..<9000 {

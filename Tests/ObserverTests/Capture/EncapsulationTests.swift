@@ -2,7 +2,7 @@ import Observer
 import Testing
 import Wire
 
-/// Layers around a call's packets in captures from routers, clouds, radio and phones.
+/// Tests layers around a call's packets in captures from routers, clouds, radio and phones.
 struct EncapsulationTests {
   private static let payload = Packets.rtp(7, count: 20)
   /// The packet inside every capture here.
@@ -371,7 +371,7 @@ struct EncapsulationTests {
     #expect(read.counters.unread.words(hidingMedia: true).isEmpty != mayHideMedia)
   }
 
-  /// Cuts every frame here anywhere, and sets each byte to its extremes.
+  /// Cuts every frame of this suite at every place, and sets each byte to its extremes.
   @Test func nothingInALayerTraps() throws {
     for (_, linkType, frame) in Self.frames {
       var capture = CaptureBuilder.pcap(linkType: linkType)

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Observer
 
-/// Absurd values that a file or a network may state.
+/// Tests absurd values that a file or a packet may state.
 struct HostileRecordTests {
   private let frame = Packets.ethernet(Packets.ipv4(Packets.udp(Packets.rtp(1))))
 
@@ -70,7 +70,8 @@ struct HostileRecordTests {
     #expect(try readAll(capture.bytes).dropped == UInt64(Int64.max))
   }
 
-  /// 8,190 fragments of eight bytes, in either order, are each placed without searching all others.
+  /// If 8,190 fragments of eight bytes arrive in either order, each one is placed without searching
+  /// all others.
   @Test(arguments: [false, true])
   func theCostOfAFragmentIsConstant(_ isReversed: Bool) throws {
     var capture = CaptureBuilder.pcap()

@@ -112,7 +112,8 @@ struct PcapngTests {
     #expect(throws: CaptureError.self) { try readAll(capture.bytes) }
   }
 
-  /// A damaged block, with a wrong length at either end or wrong content, loses only that block.
+  /// A block with a wrong length at either end, or with wrong content, is lost, but no other block
+  /// is.
   @Test(arguments: [4, 5, 8, 20, -4])
   func aDamagedBlockLosesOnlyItself(_ offset: Int) throws {
     var capture = CaptureBuilder()

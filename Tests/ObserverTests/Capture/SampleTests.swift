@@ -2,7 +2,7 @@ import Observer
 import Testing
 import Wire
 
-/// Captures of real calls.
+/// Tests captures of real calls.
 struct SampleTests {
   /// The numbers are from tshark's tables of the same files.
   @Test(arguments: [

@@ -4,7 +4,7 @@ import Secure
 import Testing
 import Wire
 
-/// Browsers' calls are decrypted with their key logs.
+/// Decrypts browsers' calls with their key logs.
 struct SampleDecryptionTests {
   static let names = [
     "aiortc-offers-chromium", "chromium-aiortc", "chromium-firefox-cr-offers", "firefox-loop",
@@ -109,7 +109,7 @@ struct SampleDecryptionTests {
     #expect(unopened > 0)
     for datagram in call.datagrams where datagram.kind == .dtls {
       var bytes = datagram.bytes
-      // Another random begins another association.
+      // A ClientHello with another random value starts another association.
       let isClientHello = bytes[0] == 22 && bytes[13] == 1 && bytes[19..<22] == [0, 0, 0]
       if isClientHello { bytes[27] ^= 1 }
       follower.receive(bytes, from: datagram.end, NSSKeyLog(), into: &events)

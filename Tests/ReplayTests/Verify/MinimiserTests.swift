@@ -14,7 +14,7 @@ struct MinimiserTests {
     #expect(summary.divergence.layer == "media")
     #expect(summary.steps < summary.recordedSteps / 2)
     #expect(summary.bytes < summary.recordedBytes)
-    // The real stack replays the rest, and its last step is the one that differed.
+    // The real stack replays the minimised take, whose last step is the step that differed.
     let report = try Replayer(
       path: output, codecs: { LibraryCodecs() }, peer: { PeerMachine(codecs: $0) }
     ).run()

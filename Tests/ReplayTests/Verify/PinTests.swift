@@ -61,7 +61,7 @@ struct PinTests {
       return
     }
     #expect((799_000...802_000).contains(rate))
-    // Measures in older pins keep their definition.
+    // New pins do not contain the old measures, which are still computed to compare older pins.
     #expect(measures["peer 1: bits per second in"] == nil)
     #expect(try Measures(path: path)["peer 1: bits per second in"] != nil)
   }

@@ -31,7 +31,7 @@ struct VerificationTests {
     let folder = try Folder()
     let path = try folder.record("call.take")
     try pin(path)
-    // Timers that are a millisecond late change every packet's time and nothing that matters.
+    // If timers are a millisecond late, every packet's time changes, but the call means the same.
     let late: TakeVerification.MakePeer = { LatePeer($0, delay: .milliseconds(1)) }
     let exact = TakeVerification.run(path: path, mode: .exact, makePeer: late)
     #expect(exact.kind == "timer")

@@ -2,7 +2,7 @@ import Foundation
 import Retake
 import Testing
 
-/// The code in the article "Getting started", written with the public product alone.
+/// The code in the article "Getting started", which imports only the public product.
 struct GettingStartedTests {
   @Test func theArticleOpensAsksAndReplays() async throws {
     let path = capture("virtual-loss")

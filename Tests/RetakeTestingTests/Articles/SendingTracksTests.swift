@@ -16,7 +16,7 @@ import Testing
     let calls = try take.query(
       "SELECT name || ' ' || arguments FROM call_request", as: String.self
     ).all()
-    // The four ways of not sending are four different calls.
+    // The article's four ways to stop sending are recorded as four different calls.
     #expect(calls.count { $0.hasPrefix("setEnabled") && $0.contains("false") } == 2)
     #expect(calls.contains(#"replaceSource {"transceiver":1}"#))
     #expect(calls.contains { $0.hasPrefix("setDirection") })

@@ -5,7 +5,7 @@ import Wire
 
 @testable import Room
 
-/// WHIP and WHEP clients as machines, with a server simulated by the test.
+/// Tests the WHIP and WHEP machines, with a server simulated by the test.
 struct HTTPSessionTests {
   private static let audio = LocalMediaInfo(id: LocalMediaID(1), kind: .audio)
   private static let place = LocalMediaPlace(media: LocalMediaID(1), mid: "0")

@@ -5,7 +5,7 @@ import Wire
 
 @testable import Room
 
-/// The Janus machine after silence, a lost WebSocket, and a session that the server has lost.
+/// Tests the Janus machine after silence, a lost WebSocket, and a session that the server has lost.
 struct JanusLossTests {
   @Test func keepalivesAreSentDuringSilence() throws {
     var bench = try JanusServer.joined()

@@ -5,8 +5,9 @@ import Wire
 
 @testable import Room
 
-/// The Janus machine with the server's documented messages, and with a faulty server; a real
-/// server's messages are in `TranscriptTests`, and losses are in `JanusLossTests`.
+/// Tests the Janus machine with the server's documented messages, and with a faulty server.
+///
+/// A real server's messages are in `TranscriptTests`, and losses are in `JanusLossTests`.
 struct JanusTests {
   // MARK: Joining
 

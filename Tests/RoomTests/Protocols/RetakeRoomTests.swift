@@ -5,7 +5,7 @@ import Wire
 
 @testable import Room
 
-/// A participant in a room with Retake's own protocol, and the protocol's messages.
+/// Tests a participant in a room with Retake's own protocol, and the protocol's messages.
 struct RetakeRoomTests {
   private typealias Bench = SignalingBench<RetakeRoomMachine>
 

@@ -5,7 +5,7 @@ import Wire
 
 @testable import Room
 
-/// The Sora machine after signaling moved to data channels.
+/// Tests the Sora machine after signaling has moved to data channels.
 struct SoraChannelTests {
   @Test func signalingContinuesOverDataChannels() throws {
     var pair = SoraPair.switched()

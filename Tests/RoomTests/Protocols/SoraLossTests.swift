@@ -5,7 +5,7 @@ import Wire
 
 @testable import Room
 
-/// How a session with a Sora server ends, and what happens after its loss.
+/// Tests how a session with a Sora server ends, and what happens after it is lost.
 struct SoraLossTests {
   @Test func leavingStatesTheReason() {
     var pair = SoraPair.joined()

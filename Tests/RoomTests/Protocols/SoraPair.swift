@@ -3,7 +3,7 @@ import Wire
 
 @testable import Room
 
-/// A client and its server, which communicate over whichever transport is open.
+/// A client and its server, which exchange messages over the WebSocket.
 struct SoraPair {
   var bench: SignalingBench<SoraMachine>
   var server = SoraServer()

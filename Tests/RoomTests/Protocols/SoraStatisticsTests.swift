@@ -3,7 +3,7 @@ import Wire
 
 @testable import Room
 
-/// Statistics requested by a Sora server, tested alone.
+/// Tests, without a session, the statistics that a Sora server requests.
 struct SoraStatisticsTests {
   /// Makes a desk with one connection, an open WebSocket, and optionally a channel for statistics.
   private func desk(hasChannel: Bool = false) throws -> (SoraDesk, ConnectionID) {

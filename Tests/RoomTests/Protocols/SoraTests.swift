@@ -5,8 +5,9 @@ import Wire
 
 @testable import Room
 
-/// The Sora machine with a server modelled on the public documentation; data channels are tested in
-/// `SoraChannelTests`, and the end of a session in `SoraLossTests`.
+/// Tests the Sora machine with a server modelled on the public documentation.
+///
+/// Data channels are tested in `SoraChannelTests`, and the end of a session in `SoraLossTests`.
 struct SoraTests {
   // MARK: Connecting
 

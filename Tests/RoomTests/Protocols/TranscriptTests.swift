@@ -26,8 +26,8 @@ struct TranscriptTests {
     }
   }
 
-  /// Breaks the connection to the server after every step, without ever restoring it; then leaves
-  /// the room.
+  /// After every step of a transcript, breaks the connection to the server for good, and then
+  /// leaves the room.
   @Test func theTransportMayFailInEveryState() throws {
     for transcript in try Transcript.all.get() {
       var whole = SignalingBench(transcript.machine)

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 struct XCTestTests {
-  /// Expects no XCTest tests, since `XCTMain.swift` gives XCTest nothing to run.
+  /// Expects no XCTest tests, because `XCTMain.swift` would not run them.
   @Test func noTestIsWrittenForXCTest() throws {
     let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()

@@ -169,7 +169,7 @@ final class LineEditor {
     self.complete = complete
     historyFile = path
     history = history_init()
-    // libedit then counts a multi-byte character as one.
+    // With the user's locale, libedit counts a multi-byte character as one character.
     setlocale(LC_CTYPE, "")
     guard let history else { return }
     _ = cedit_limit(history, LineEditor.historyMaximum)
@@ -286,7 +286,7 @@ struct NativeDebugger {
   /// Further options of the replay.
   var options: [String] = []
 
-  /// Replaces this process by the debugger; returns only by throwing.
+  /// Replaces this process with the debugger; returns only by throwing.
   func open(before condition: String) throws -> Never {
     let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
     let replay = [own, "replay", take, "--until", condition, "--stop-here"] + options

@@ -114,7 +114,7 @@ struct WhatIfCommand: ParsableCommand {
     changes.watchesCalls = watches
     changes.configure = { $0 = ConfigurationChange.apply(configured, to: $0) ?? $0 }
     if outcomes {
-      // Another build requested the outcomes.
+      // With `--outcomes`, another build runs this program and reads the outcomes.
       let run = try run(changes, "what if")
       return try Output.json(
         CanonicalJSON.text(OtherBuild.Answer(outcomes: run.outcomes, counts: run.counts)))
@@ -185,8 +185,8 @@ struct WhatIfCommand: ParsableCommand {
 
   /// Whether the changes can apply to observed calls.
   ///
-  /// Their packets are fixed, and the jitter buffer's setting is the only one that concerns
-  /// reception.
+  /// An observed call's packets are fixed, and only the jitter buffer's setting affects how they
+  /// are received.
   private var watchesCalls: Bool {
     (drop + delay + duplicate + corrupt).isEmpty
       && configurationChanges.allSatisfy { $0.name == "jitterBufferMinimum" }
@@ -234,7 +234,7 @@ struct WhatIfCommand: ParsableCommand {
 
 // MARK: - ConfigurationChange
 
-/// A new value for one of the peers' settings: `--set videoBitrateMaximum=300000`.
+/// A new value for a peer setting: `--set videoBitrateMaximum=300000`.
 struct ConfigurationChange: Hashable, Sendable, CustomStringConvertible {
   var name: String
   var value: String
@@ -285,7 +285,8 @@ struct ConfigurationChange: Hashable, Sendable, CustomStringConvertible {
 
 // MARK: - OtherBuild
 
-/// Another build of this program, whose stack is compared on a take.
+/// Another build of this program, which runs on the same take so that the two stacks can be
+/// compared.
 struct OtherBuild {
   /// The other build's reply.
   struct Answer: Codable {

@@ -202,7 +202,7 @@ struct ClearSession {
 ///
 /// tshark unwraps the timestamps of all sources between two ports as if they were one, and then
 /// computes no jitter. So only a path's first stream and RTCP use the path's own ports with the
-/// highest bit inverted; each further stream is an even distance away.
+/// highest bit inverted; the ports of each further stream are an even distance away.
 struct ClearPorts {
   private struct Stream: Hashable {
     var source: SocketAddress
@@ -215,7 +215,7 @@ struct ClearPorts {
   /// The number of streams between two addresses.
   private var counts: [Set<SocketAddress>: Int] = [:]
 
-  /// The port bits to which the distance is added.
+  /// The bits of a port that change when the distance is added.
   private static let mask: UInt16 = 0x7fff
 
   /// Returns the addresses under which a decrypted packet is exported: the same hosts, on the ports

@@ -74,7 +74,7 @@ final class PcapngFile {
 
   deinit { close(descriptor) }
 
-  /// Appends a packet; `length` is its length on the wire if the capture is truncated.
+  /// Appends a packet; `length` is its length on the wire, if the packet is truncated.
   func append(
     _ packet: [UInt8], length: Int? = nil, to interface: Interface, unixNanoseconds: Int64
   ) throws {

@@ -103,7 +103,7 @@ struct ImportCommand: ParsableCommand {
     case .recording(let format): return try importRecording(format)
     }
     var settings = try observing.settings()
-    // An incomplete take is deleted.
+    // The take is deleted if the import fails.
     settings.keepsIncomplete = false
     var notes: [String] = []
     for path in keys {
@@ -220,7 +220,7 @@ extension ImportReports {
       progress: { what, bytes in line.show(what, bytes) }, end: { line.clear() })
   }
 
-  /// The current work's progress line.
+  /// The progress line of the current part of an import.
   private final class ProgressLine {
     private var current: (what: String, progress: Progress)?
 
@@ -247,7 +247,8 @@ extension ImportedFormat: ExpressibleByArgument {
 
 // MARK: - ObservingOptions
 
-/// Options for observing calls between others: additional knowledge such as keys, and what to keep.
+/// Options for observing calls between other endpoints: further inputs such as keys, and what to
+/// keep.
 struct ObservingOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(

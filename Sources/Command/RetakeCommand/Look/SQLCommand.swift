@@ -269,7 +269,7 @@ enum OutputFormat: String, ExpressibleByArgument, CaseIterable {
 /// Ends the process if a query outlasts its time limit: SQLite does not check for interruption
 /// while one of its functions runs.
 final class QueryWatch: Sendable {
-  /// The reason that the message states.
+  /// The reason in the error message.
   static let reason = "a function in it did not finish"
 
   private let failure: CommandFailure
@@ -379,7 +379,7 @@ struct FolderQuestion {
     guard state.isWanted else { return (0, catalogue.failures) }
     let count = try catalogue.answer(
       query, format: format, look: look, isWanted: { state.isWanted }, write: put)
-    // If a table was cut, rows may be missing from the result.
+    // If the catalogue has only some of a table's rows, rows may be missing from the result.
     for cut in catalogue.cut where isNamed(cut) {
       printError(
         "retake: \(cut): it has more rows than the catalogue keeps of a take; --each reads all")
@@ -387,7 +387,8 @@ struct FolderQuestion {
     return (count, catalogue.failures)
   }
 
-  /// Returns whether the query may use a cut table, listed as `calls/a.take: state, speaker`.
+  /// Returns whether the query may use an incomplete table; these are listed as `calls/a.take:
+  /// state, speaker`.
   private func isNamed(_ cut: String) -> Bool {
     let tables = cut.split(separator: ":").last.map { $0.split(separator: ",") } ?? []
     let words = query.lowercased()

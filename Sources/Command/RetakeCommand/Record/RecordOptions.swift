@@ -107,8 +107,8 @@ struct RecordOptions: ParsableArguments {
 
 // MARK: - SessionRecordingOptions
 
-/// Options for every recording in which Retake has connections: its length, the take's contents,
-/// and how the connections find their peers.
+/// Options for every recording in which Retake itself has connections: the recording's length, the
+/// take's contents, and how the connections reach their peers.
 struct SessionRecordingOptions: ParsableArguments {
   @Option(
     help: "End the recording after this many seconds; without it, Ctrl-C ends it.",

@@ -11,7 +11,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// Records calls between others from a network interface.
+/// Records calls between other endpoints from a network interface or a capture in progress.
 struct RecordPcap: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "pcap",
@@ -101,9 +101,9 @@ struct RecordPcap: AsyncParsableCommand {
     settings.followsKeyLogs = !keys.isEmpty
     let stop = StopSignal()
     let plan = ring.plan(settings) { plan in
-      // A capture also shows failures of connections, so they too are a reason to write a take.
+      // A capture also shows failed connections, so a failure triggers a take as well.
       plan.wishes.insert(.failure, at: 0)
-      // Packets of a file arrive as fast as they are read, so the search must keep up with them.
+      // A file's packets arrive as fast as they are read, so reading waits for the search.
       plan.isSynchronous = interface == nil
     }
     let recording = CaptureRecording(
@@ -114,7 +114,7 @@ struct RecordPcap: AsyncParsableCommand {
       defer { continuation.finish() }
       return try await recording.run()
     }
-    // The task itself cannot be awaited here, because that wait is not cancellable.
+    // The task itself is not awaited here, because waiting for a task cannot be cancelled.
     await stop.wait(seconds: seconds) { for await _ in end {} }
     recording.stop()
     guard let summary = try await work.value else {

@@ -172,7 +172,8 @@ struct RecordServe: AsyncParsableCommand {
     try report.conclude(with: service.failures, json: options.json)
   }
 
-  /// Raises the limit on file descriptors to fit the allowed number of calls.
+  /// Raises the limit on file descriptors to fit the allowed number of calls; throws if that is not
+  /// possible.
   private func raiseDescriptorLimit() throws {
     let limit = DescriptorLimit.raise()
     // A room participant has two connections, one for sending and one for receiving.

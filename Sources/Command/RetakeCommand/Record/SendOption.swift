@@ -143,7 +143,7 @@ extension SendPlan {
       messages: messages, layers: layers)
   }
 
-  /// Refuses a second source for a kind.
+  /// Refuses a second source of the same kind of media.
   private static func carry(
     _ kind: MediaKind, _ name: String, _ named: inout [MediaKind: String]
   ) throws(CommandFailure) {
@@ -153,7 +153,7 @@ extension SendPlan {
       .usage, "--send \(earlier) and --send \(name) both carry \(media): give one of them")
   }
 
-  /// Refuses a file without media before anything is recorded.
+  /// Checks that a file exists and contains media, before anything is recorded.
   ///
   /// - Returns: the file, if it contains H.264.
   private static func check(

@@ -140,7 +140,7 @@ extension RecordingReport {
     try Output.json(CanonicalJSON.text(self), in: .record)
   }
 
-  /// Why there is no take.
+  /// The message for a recording without a take.
   private var nothing: String {
     isOfRing
       ? "nothing triggered a take, so none was written"

@@ -14,7 +14,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// Plays the media that a recorded call received to a live client.
+/// Plays to a live client the media that a recorded call received.
 struct ReenactCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "reenact",
@@ -241,7 +241,7 @@ extension RepairRule: ExpressibleByArgument {}
 
 extension StatExpectation: ExpressibleByArgument {}
 
-/// A client that can be run.
+/// A client that `retake reenact` can start.
 enum ClientProgram: String, CaseIterable, Sendable {
   case chromium
 

@@ -261,7 +261,8 @@ struct ReenactmentRun {
     }
   }
 
-  /// Calls a peer.
+  /// Posts the recorded sender's offer to a peer that answers over HTTP.
+  ///
   /// - Returns: a task that forwards the recorded sender's later offers; nil if the peer's answer
   ///   did not identify the call.
   private func offer(

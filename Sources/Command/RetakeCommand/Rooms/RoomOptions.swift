@@ -175,7 +175,7 @@ struct RoomOptions: ParsableArguments {
     }
   }
 
-  /// Returns local media that comes from devices.
+  /// Returns local media if at least one source is a device.
   private func media(takesVideo: Bool, of devices: DevicePlan) throws -> Own {
     if !takesVideo, let device = devices.sends.carrying(.video) {
       throw CommandFailure(

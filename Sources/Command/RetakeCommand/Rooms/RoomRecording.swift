@@ -94,7 +94,7 @@ struct RoomRecording {
     return OpenTake(session: session, path: path)
   }
 
-  /// Completes a take, or removes it if it contains nothing but a refusal.
+  /// Completes a take, or removes it if the room could not be joined.
   private func complete(
     _ take: OpenTake, _ failure: String?, _ visitor: RoomVisitor, _ report: inout RecordingReport
   ) async throws {
@@ -110,7 +110,7 @@ struct RoomRecording {
     var room: Room
     /// Whether the room was joined.
     var wasThere: Bool
-    /// Whether the command ended the stay.
+    /// Whether the stay ended as requested, rather than because the room ended or failed.
     var isWanted: Bool
     var failure: String?
   }
@@ -272,12 +272,12 @@ final class RoomVisitor: Sendable {
     if !error.isCritical { printError("\(error)") }
   }
 
-  /// Prints the room's events if commands are typed.
+  /// Prints an event in the room if the command reads typed commands.
   private func show(_ words: String) {
     if readsCommands { printError(words) }
   }
 
-  /// Returns once the room is over or the task is cancelled.
+  /// Returns once the room has ended or the task is cancelled.
   func waitUntilOver() async {
     let (stream, continuation) = AsyncStream<Never>.makeStream()
     let isOver = state.withLock { state in

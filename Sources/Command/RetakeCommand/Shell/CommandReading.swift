@@ -77,8 +77,9 @@ enum CommandReading {
 
   private static let nameLimit = 200
 
-  /// Joins negative numbers to the option before them, so that `--seconds -1` is refused as a time
-  /// and not as an unknown option -1; keeps `--out=` as an empty name.
+  /// Joins negative numbers to the option before them, so that `--seconds -1` is refused as an
+  /// invalid time rather than as an unknown option -1; splits `--out=` into the option and an empty
+  /// value.
   private static func joined(_ words: [String]) throws(CommandFailure) -> [String] {
     var joined: [String] = []
     var isOver = false

@@ -4,9 +4,9 @@ import FoundationEssentials
 /// and times and durations in whole nanoseconds with names that end in `_ns`.
 ///
 /// Values from other modules are encoded with their properties' names. For one release, each object
-/// still has those older names too, after its new ones.
+/// also has its members under these older names, after the new names.
 package struct JSONForm: Sendable {
-  /// A new name, and the factor for numbers under the old one.
+  /// A new name, and the factor that converts numbers to the new unit; nil if the unit is the same.
   struct Member: Sendable {
     var name: String
     var factor: Double?
@@ -24,7 +24,7 @@ package struct JSONForm: Sendable {
   static let replay = JSONForm(names: take, foreign: ["states"])
   static let verify = JSONForm(
     names: take.merging(["seconds": Member(name: "duration_ns", factor: 1e9)]) { $1 })
-  /// The form of summaries of takes made from another take, as by `upgrade` and `minimise`.
+  /// The form of summaries of takes that `upgrade` and `minimise` derive from another take.
   static let upgrade = JSONForm(names: take.merging(["output": Member(name: "out")]) { $1 })
   package static let bench = JSONForm(names: ["seconds": Member(name: "duration_ns", factor: 1e9)])
 

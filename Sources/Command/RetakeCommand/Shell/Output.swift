@@ -37,8 +37,8 @@ package enum Output {
       .inputOutput, "standard output cannot be written: \(String(cString: strerror(code)))")
   }
 
-  /// Prints the result of a command whose exit status matters more: the command continues if the
-  /// reader has closed the output.
+  /// Prints the result of a command whose exit status matters more than its output: the command
+  /// continues even if the reader has closed the output.
   static func verdict(_ show: () throws -> Void) throws {
     do {
       try show()

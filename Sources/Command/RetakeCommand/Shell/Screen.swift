@@ -157,7 +157,7 @@ private final class Pager {
 
 // MARK: - Terminal
 
-/// Describes standard output: a terminal with its size, or a file or pipe.
+/// Describes a standard stream: a terminal with its size, or a file or pipe.
 struct Terminal: Sendable {
   /// The size in characters; nil if the output is not a terminal.
   let size: (columns: Int, rows: Int)?

@@ -106,7 +106,7 @@ struct SelectionOptions: ParsableArguments, Sendable {
 
   var isEmpty: Bool { peers.peer == nil && span.isEmpty }
 
-  /// Returns the selected part of a take; throws if the take has no such peer.
+  /// Returns the selected part of a take; throws if the take has no such peer or span.
   func selection(in take: String) throws -> TakeSelection {
     var selection = TakeSelection()
     selection.peers = try peers.numbers(in: take)
@@ -153,7 +153,7 @@ struct TakesOptions: ParsableArguments {
   var areMany: Bool { takes.count > 1 || FileBytes.kind(of: take) == .folder }
 }
 
-/// Prints notes about takes without an end, which are still being recorded or may be incomplete.
+/// Prints messages about takes without an end, which are still being recorded or may be incomplete.
 ///
 /// Unreadable files are reported elsewhere.
 func reportEndings(of takes: String...) {

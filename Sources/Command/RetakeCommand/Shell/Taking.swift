@@ -166,7 +166,7 @@ package enum Taking {
 
   private static let urlLimit = 4096
 
-  /// Reads a value that parses itself; the refusal is `wanted`.
+  /// Reads a value of a type that parses its own argument; `wanted` is the refusal's text.
   static func value<Value: ExpressibleByArgument>(_ wanted: String) -> Reader<Value> {
     { word in
       guard word.utf8.count <= textLimit, !word.utf8.contains(0), let value = Value(argument: word)

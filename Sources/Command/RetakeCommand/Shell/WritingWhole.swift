@@ -25,7 +25,7 @@ struct OverwriteOption: ParsableArguments {
       .inputOutput, "\(path) is still being recorded, by process \(process): choose another name")
   }
 
-  /// Removes a take that is to be replaced, and its log.
+  /// Removes a take that is to be replaced, along with its write-ahead log.
   func clear(_ path: String) throws(CommandFailure) {
     guard force, FileBytes.kind(of: path) == .file else { return }
     try check(path)
@@ -111,8 +111,8 @@ enum WritingWhole {
     raise(number)
   }
 
-  /// Waits for the process to end if a signal is ending it; failures at that time come from the
-  /// removal of its files.
+  /// Waits for the process to end if a signal is ending it: work then fails only because its files
+  /// are being removed.
   static func yieldToSignal() {
     while isInterrupted.load(ordering: .sequentiallyConsistent) { pause() }
   }

@@ -48,12 +48,12 @@ struct BundleCommand: ParsableCommand {
     if asIs {
       archive = try archived(options.take, stem, nil)
     } else {
-      // Pages and findings contain their take's name, so use one that reveals nothing.
+      // Pages and findings contain their take's name, so use a name that reveals nothing.
       let folder = FileManager.default.temporaryDirectory.path + "/retake-" + UUID().uuidString
       try makeFolder(folder)
       defer { try? FileManager.default.removeItem(atPath: folder) }
       let take = folder + "/call.take"
-      // A signal ends the process without running the lines above.
+      // A signal ends the process without running the `defer` block above.
       UnfinishedFiles.add(folder: folder)
       UnfinishedFiles.add(take)
       let summary = try Progress("redacting").follow {

@@ -3,8 +3,8 @@ public import Media
 import Synchronization
 public import Tape
 
-/// An audio device, which performs a session's operations, delivers captured audio and plays what
-/// it pulls.
+/// An audio device, which performs a session's operations, delivers captured audio and plays the
+/// audio that it pulls.
 ///
 /// `perform` is called while the session waits, so it must neither block nor call the session. A
 /// running device uses its port from its own thread.
@@ -63,7 +63,7 @@ public final class AudioDevicePort: Sendable {
     return samples
   }
 
-  /// Reports an event from any thread, to be handled soon afterwards.
+  /// Reports an event, which the session handles soon afterwards; may be called on any thread.
   public func report(_ event: AudioDeviceEvent) { session?.report(event) }
 
   /// Whether the session still exists.
@@ -98,8 +98,8 @@ public final class ManualAudioDevice: AudioDeviceModule {
     public var failures: [String: Int32] = [:]
     /// The answer to a request for the microphone.
     public var permission = AudioPermission.granted
-    /// Whether the output disappears when the session returns to the default mode, as it did in one
-    /// release of a platform.
+    /// Whether the output disappears when the session returns to the default mode, as in one
+    /// release of a mobile system.
     public var losesOutputAfterDefaultMode = false
 
     /// Creates a behaviour without failures.
@@ -132,7 +132,7 @@ public final class ManualAudioDevice: AudioDeviceModule {
     state = Mutex(State(behaviour: behaviour))
   }
 
-  /// The behaviour from now on.
+  /// How the device responds to operations from now on.
   public var behaviour: Behaviour {
     get { state.withLock { $0.behaviour } }
     set { state.withLock { $0.behaviour = newValue } }
@@ -171,7 +171,7 @@ public final class ManualAudioDevice: AudioDeviceModule {
 
 // MARK: - AudioAttachment
 
-/// Attaches a connection to an audio session for as long as this object lives.
+/// Attaches a connection to an audio session until this object is released.
 public final class AudioAttachment: Sendable {
   private struct State {
     var received: MediaSubscription?
@@ -196,7 +196,7 @@ public final class AudioAttachment: Sendable {
     end()
   }
 
-  /// Stops sending captured audio; the microphone stays open while the attachment lives.
+  /// Stops sending captured audio; the microphone stays open until the attachment is released.
   public func endSending() {
     let captured = state.withLock { state in
       defer { state.captured = nil }
@@ -205,7 +205,6 @@ public final class AudioAttachment: Sendable {
     withExtendedLifetime(captured) {}
   }
 
-  /// Whether captured audio is sent.
   var isSending: Bool { state.withLock { $0.captured != nil } }
 
   func send(by captured: MediaSubscription) {
@@ -227,7 +226,7 @@ public final class AudioAttachment: Sendable {
 }
 
 extension Session {
-  /// Creates an audio session over a device and records it in the session's take, if there is one.
+  /// Creates an audio session that uses a device, and records it in the session's take, if any.
   /// - Throws: `SystemError` if the system refuses a thread.
   public func makeAudioSession(
     device: any AudioDeviceModule, policy: AudioSessionPolicy = AudioSessionPolicy(),
@@ -242,7 +241,7 @@ extension Session {
 
 /// Lets `AudioSource(device:)` send what the session captures.
 extension AudioSession: AudioCaptureDevice {
-  /// Calls a closure with each captured block of 10 ms for as long as the result is kept.
+  /// Calls a closure with each captured block of 10 ms until the result is released.
   public func addCaptureSink(_ sink: @escaping @Sendable (AudioBlock) -> Void)
     -> AudioCaptureSubscription
   {

@@ -6,7 +6,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// Manages the audio route and permission between a device and a process's connections.
+/// Manages an audio device, its route and the microphone permission for a process's connections.
 ///
 /// Every input is a step in the take of its `Session`. Calls return once the device has answered.
 public final class AudioSession: Sendable {
@@ -17,7 +17,7 @@ public final class AudioSession: Sendable {
     var lastCall: UInt32 = 0
     var lastSink = 0
     var lastConnection: UInt32 = 0
-    /// The numbers of the connections that have been opened and not closed.
+    /// The numbers of the open connections.
     var open: Set<UInt32> = []
     var isStopped = false
     var replies: [UInt32: AudioSessionReply] = [:]
@@ -33,7 +33,8 @@ public final class AudioSession: Sendable {
   private let tape: TapeWriter?
   private let actor: UInt32
   private let waker: AudioWaker
-  /// Processes the microphone for a device that cannot do so itself; idle until requested.
+  /// Processes microphone audio if the device cannot do so itself; idle until processing is
+  /// requested.
   private let processor: VoiceProcessor?
 
   init(
@@ -85,7 +86,7 @@ public final class AudioSession: Sendable {
   // MARK: Calls
 
   /// Performs a call that has no method of its own.
-  /// - Throws: `AudioSessionError`: the lock is not held, the device refused, the microphone may
+  /// - Throws: `AudioSessionError` if the lock is not held, the device refuses, the microphone may
   ///   not be used, or too many calls are waiting.
   public func call(_ call: AudioSessionCall) throws(AudioSessionError) {
     if case .failed(let error) = reply(to: call) { throw error }
@@ -121,10 +122,10 @@ public final class AudioSession: Sendable {
     try call(.applyMode(mode, options: options))
   }
 
-  /// Requests the microphone and prepares it.
+  /// Requests permission for the microphone, and prepares it.
   public func initializeInput() async throws(AudioSessionError) { try call(.initializeInput) }
 
-  /// Stops the microphone itself (hard mute); repeating it has no effect.
+  /// Stops the microphone itself (hard mute); pausing again has no effect.
   public func pauseRecording() throws(AudioSessionError) { try call(.pauseRecording) }
 
   /// Restarts the microphone.
@@ -160,7 +161,8 @@ public final class AudioSession: Sendable {
 
   // MARK: Audio
 
-  /// Delivers recorded audio of any length; the device must be stopped.
+  /// Delivers audio that the application captured itself, of any length; the session's own device
+  /// must be stopped.
   /// - Returns: the number of accepted frames.
   /// - Throws: `AudioDeviceError`, the reason that no frame was accepted; the audio is counted as
   ///   dropped.
@@ -196,7 +198,7 @@ public final class AudioSession: Sendable {
     state.withLock { step(.rendered(track: track, block), &$0) }
   }
 
-  /// Calls a closure with each captured block of 10 ms for as long as the result is kept.
+  /// Calls a closure with each captured block of 10 ms until the result is released.
   ///
   /// The closure must neither block nor call the session.
   public func onCaptured(_ sink: @escaping @Sendable (AudioBlock) -> Void) -> MediaSubscription {
@@ -211,7 +213,7 @@ public final class AudioSession: Sendable {
   }
 
   /// Sends captured audio on a transceiver whose source is `.application`, and plays the audio that
-  /// the connection receives, for as long as the result is kept.
+  /// the connection receives, until the result is released.
   /// - Parameters:
   ///   - transceiver: nil to receive only.
   ///   - receiving: whether received audio is played.
@@ -259,7 +261,7 @@ public final class AudioSession: Sendable {
 
   /// Sets the microphone processing for speech or music, on any device.
   /// - Parameter controlsGain: whether the gain is controlled automatically.
-  /// - Throws: `AudioSessionError`: the device refused, or too many calls are waiting.
+  /// - Throws: `AudioSessionError` if the device refuses, or if too many calls are waiting.
   package func processMicrophone(_ profile: AudioProcessingProfile, controlsGain: Bool)
     throws(AudioSessionError)
   {
@@ -268,7 +270,7 @@ public final class AudioSession: Sendable {
     processor?.set(profile, controlsGain: controlsGain)
   }
 
-  /// Opens the microphone for as long as the result is kept.
+  /// Opens the microphone until the result is released.
   /// - Parameter sink: is called with each block of 10 ms; it must neither block nor call the
   ///   session.
   /// - Throws: `AudioSessionError` if the device or the user refused, or if too many connections
@@ -285,7 +287,7 @@ public final class AudioSession: Sendable {
     return attachment
   }
 
-  /// Plays the audio that a connection receives for as long as the result is kept.
+  /// Plays the audio that a connection receives until the result is released.
   /// - Parameter plays: returns whether a transceiver's audio is played.
   /// - Throws: `AudioSessionError` if the device refused, or if too many connections are open.
   ///   Nothing is played in that case.
@@ -409,8 +411,8 @@ final class AudioWaker: Sendable {
     signal.signal()
   }
 
-  /// Waits, then returns the queued events in order and whether the deadline was reached; nil at
-  /// the end.
+  /// Waits for events or the deadline; returns the queued events in order and whether the deadline
+  /// was reached, or nil after `end`.
   func next() -> (events: [AudioDeviceEvent], isDue: Bool)? {
     while true {
       let now = clock.now

@@ -26,7 +26,7 @@ public final class PacedAudioDevice: AudioDeviceModule {
   public let name: String
   /// The captured format; nil if the device cannot capture.
   public let captureFormat: AudioFormat?
-  /// The played format, the default.
+  /// The played format, which is the default format.
   public let renderFormat: AudioFormat? = AudioFormat()
   private let state = Mutex(State())
   private let makeSource: @Sendable () -> Source
@@ -97,10 +97,10 @@ public final class PacedAudioDevice: AudioDeviceModule {
     }
   }
 
-  /// Creates a device that captures a take's microphone audio in the same chunks, formats and
-  /// times.
+  /// Creates a device that captures a take's microphone audio, in the recorded chunks and formats
+  /// and at the recorded times.
   /// - Parameter path: a take with an audio session, or with a peer whose application sent audio.
-  /// - Throws: `TapeError` if the file is not a take or has neither.
+  /// - Throws: `TapeError` if the file is not a take, or has no microphone audio.
   public static func take(_ path: String) throws(TapeError) -> PacedAudioDevice {
     let recorded = try RecordedMicrophone(path: path)
     return PacedAudioDevice(name: "take", format: recorded.format) {
@@ -180,7 +180,7 @@ public final class PacedAudioDevice: AudioDeviceModule {
     }
     guard let port, port.isOpen else { return false }
     if !isPaused { _ = try? port.capture(chunk) }
-    // Pulls as many frames to play as were captured.
+    // Pull as many frames to play as were captured.
     let rate = max(1, chunk.format.sampleRate)
     let played = port.pull(frames: max(1, chunk.frameCount * 48_000 / rate))
     output?(played)
@@ -213,8 +213,8 @@ final class RecordedMicrophone {
     format = found
   }
 
-  /// Selects the deliveries to an audio session, which state their format, or else an application's
-  /// audio, which is at 48 kHz.
+  /// Selects the audio delivered to an audio session, whose format is recorded, or else an
+  /// application's audio, which has 48 kHz.
   private static let query = """
     SELECT at_ns, kind, channels, bytes FROM capture JOIN content USING (content)
     WHERE CASE WHEN EXISTS (SELECT 1 FROM capture WHERE kind LIKE '{%')
@@ -224,7 +224,8 @@ final class RecordedMicrophone {
     ORDER BY capture.row
     """
 
-  /// Returns the next chunk and how long after the first one it is due.
+  /// Returns the next chunk and when it is due, in nanoseconds after the first chunk; nil at the
+  /// end.
   func next() -> (chunk: PCMChunk, nanoseconds: Int64)? {
     guard (try? rows.step()) == true, let chunk = RecordedMicrophone.chunk(rows) else {
       return nil

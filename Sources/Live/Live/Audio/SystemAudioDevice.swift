@@ -16,7 +16,7 @@ public enum SystemAudioDevice {
   }
 
   /// Returns PulseAudio's device, with voice processing.
-  /// - Throws: `AudioDeviceError.unavailable`, naming what is missing.
+  /// - Throws: `AudioDeviceError.unavailable`, which names what is missing.
   package static func find(
     _ environment: [String: String] = ProcessInfo.processInfo.environment
   ) throws(AudioDeviceError) -> any AudioDeviceModule {
@@ -35,8 +35,8 @@ public enum SystemAudioDevice {
     }
   }
 
-  /// Returns whether the environment names a PulseAudio or PipeWire server, or a server's socket is
-  /// in a usual place.
+  /// Returns whether the environment names a PulseAudio or PipeWire server, or a server's socket
+  /// exists in one of the usual places.
   ///
   /// Only starting the device shows whether the server answers.
   static func hasServer(_ environment: [String: String]) -> Bool {
@@ -75,8 +75,8 @@ public final class PulseAudioDevice: AudioDeviceModule {
 
   private static let periodFrames = 480
 
-  /// Looks for the tools.
-  /// - Throws: `AudioDeviceError.unavailable`, naming what to install.
+  /// Creates a device, if the tools are installed.
+  /// - Throws: `AudioDeviceError.unavailable`, which names what to install.
   public convenience init(format: AudioFormat = AudioFormat()) throws(AudioDeviceError) {
     try self.init(format: format, path: nil)
   }

@@ -17,8 +17,8 @@ final class VoiceProcessor: Sendable {
   private let renderFormat: AudioFormat?
   private let state: Mutex<State>
 
-  /// - Parameter renderFormat: the format the device plays; nil if it plays nothing and so causes
-  ///   no echo.
+  /// - Parameter renderFormat: the format the device plays; nil if it plays nothing and therefore
+  ///   causes no echo.
   init(
     renderFormat: AudioFormat?, profile: AudioProcessingProfile = .voice, controlsGain: Bool
   ) {
@@ -44,12 +44,13 @@ final class VoiceProcessor: Sendable {
     }
   }
 
-  /// Records played audio as the echo's reference.
+  /// Adds played audio, whose echo is cancelled in captured audio.
   func played(_ samples: [Int16]) { state.withLock { $0.chain?.played(samples) } }
 
-  /// Returns processed audio in complete periods of 10 ms; nil until there is one.
+  /// Returns processed audio in complete periods of 10 ms; nil if no period is complete yet.
   ///
-  /// Unsupported formats are returned unchanged; the session reports what is wrong with them.
+  /// Audio in an unsupported format is returned unchanged; the session reports what is wrong with
+  /// it.
   func processed(_ chunk: PCMChunk) -> PCMChunk? {
     let format = chunk.format
     return state.withLock { state in
@@ -69,9 +70,9 @@ final class VoiceProcessor: Sendable {
 /// The processing stages for one format.
 private struct VoiceChain: ~Copyable {
   static let periodsPerSecond = 100
-  /// The reciprocal of the longest echo that is cancelled: 1/5 s.
+  /// The longest echo that is cancelled is a second divided by this number (200 ms).
   private static let tailsPerSecond = 5
-  /// The reciprocal of the time for which played audio is kept (1/2 s); older audio causes no echo.
+  /// Played audio is kept for a second divided by this number (500 ms); older audio causes no echo.
   private static let backlogsPerSecond = 2
 
   let format: AudioFormat
@@ -80,7 +81,7 @@ private struct VoiceChain: ~Copyable {
   private let regulators: [VoiceRegulator]
   private let period: Int
   private let backlog: Int
-  /// Frames of an incomplete period.
+  /// Captured samples of an incomplete period.
   private var pending: [Int16] = []
   /// Played audio not yet matched with captured audio.
   private var reference: [Int16] = []

@@ -15,7 +15,7 @@ public enum CameraPosition: String, CaseIterable, Hashable, Sendable, Codable {
 extension ProcessVideoCapturer {
   /// Creates a capturer for a camera (V4L2).
   /// - Parameters:
-  ///   - position: names the camera in errors, and selects the device if none is given.
+  ///   - position: names the camera in errors, and selects the device if `device` is nil.
   ///   - device: the device file; nil selects the first camera (front) or the second one (back).
   ///   - program: the ffmpeg that reads the camera.
   public static func camera(
@@ -111,7 +111,8 @@ package enum CameraList {
     }
   }
 
-  /// Returns the device file for a position; the conventional one if the system lists none.
+  /// Returns the device file for a position; `/dev/video0` or `/dev/video1` if the system does not
+  /// list that camera.
   package static func path(of position: CameraPosition, in paths: [String]) -> String {
     let number = position == .front ? 0 : 1
     return number < paths.count ? paths[number] : "/dev/video\(number)"
@@ -122,8 +123,8 @@ package enum CameraList {
 
 /// The user's permission to use the camera; the user is asked only once.
 ///
-/// On Linux the right to open the device decides. An application that has to ask its user, or a
-/// test in its place, provides the answer here; `VideoCaptureSession` asks before it starts.
+/// On Linux, the right to open the device file decides. An application that has to ask its user, or
+/// a test, provides the answer here; `VideoCaptureSession` requests it before it starts.
 public final class CameraPermissions: Sendable {
   private struct State {
     var status: AudioPermission
@@ -140,7 +141,7 @@ public final class CameraPermissions: Sendable {
   /// - Parameters:
   ///   - status: the decision, if known.
   ///   - declaresCameraUse: whether the application declares its use of the camera.
-  ///   - answer: asks the user, if not decided yet.
+  ///   - answer: asks the user if there is no decision yet.
   public init(
     _ status: AudioPermission = .undetermined, declaresCameraUse: Bool = true,
     answer: @escaping @Sendable () async -> Bool
@@ -176,7 +177,7 @@ public final class CameraPermissions: Sendable {
 
 /// The orientation of a device and its application.
 ///
-/// On Linux no sensor reports it, so the application or a test sets it.
+/// On Linux, no sensor reports the orientation, so the application or a test sets it.
 public final class DeviceOrientation: Sendable {
   private let state = Mutex((device: VideoRotation.none, application: VideoRotation.none))
 
@@ -211,7 +212,7 @@ public struct OrientationFilter: VideoFilter {
   private let orientation: DeviceOrientation
   private let type: LocalMediaOptions.RotationType
 
-  /// Creates a filter that reads the orientation, by the given type, at each frame.
+  /// Creates a filter that reads the orientation of this type at each frame.
   public init(_ orientation: DeviceOrientation, by type: LocalMediaOptions.RotationType) {
     self.orientation = orientation
     self.type = type

@@ -5,7 +5,7 @@ import Peer
 import Synchronization
 public import Wire
 
-/// Sends files on transceivers whose source is `.application`, each at its own pace.
+/// Sends files on transceivers whose source is `.application`, each file at its own pace.
 ///
 /// A feed starts when its connection is established and ends with the connection, the file, or this
 /// object.
@@ -27,8 +27,8 @@ public final class FileFeeds: Sendable {
   public var errors: [MediaFileError] { failures.withLock { $0 } }
 
   /// Opens a Y4M, H.264 or WAV file and sends it on a transceiver, repeatedly if `loops`.
-  /// - Parameter framesPerSecond: the frame rate of an H.264 file; nil for the rate it states, or
-  ///   30.
+  /// - Parameter framesPerSecond: the frame rate of an H.264 file; nil for the rate that the file
+  ///   states, or 30 if it states none.
   /// - Throws: `MediaFileError` if the file cannot be read or has no media.
   public func start(
     _ path: String, format: MediaFileFormat, on transceiver: UInt32, of connection: PeerConnection,
@@ -125,10 +125,11 @@ public final class FileFeeds: Sendable {
 
 // MARK: - FileSink
 
-/// Writes a transceiver's received media into a file, off the loop's thread.
+/// Writes a transceiver's received media into a file, without blocking the loop's thread.
 ///
-/// Video becomes a YUV4MPEG2 file with a constant rate and the first frame's size, audio a WAV
-/// file; both start with the first frame. A slow disk costs frames, never memory.
+/// Video is written into a YUV4MPEG2 file with a constant frame rate and the first frame's size,
+/// and audio into a WAV file. Both files start with the first frame. If the disk is too slow,
+/// frames are dropped.
 public final class FileSink: Sendable {
   private struct State {
     var waiting = 0
@@ -145,7 +146,7 @@ public final class FileSink: Sendable {
 
   /// Creates a file for audio or video and writes the media that a connection receives from now on.
   /// - Parameters:
-  ///   - transceiver: the transceiver to record; nil for all of the kind.
+  ///   - transceiver: the transceiver to record; nil for all transceivers of the kind.
   ///   - framesPerSecond: a video file's frame rate.
   public init(
     path: String, kind: MediaKind, from connection: PeerConnection, transceiver: UInt32? = nil,
@@ -163,7 +164,7 @@ public final class FileSink: Sendable {
     state.withLock { $0.subscription = subscription }
   }
 
-  /// Queues media for the file; drops and counts them if the disk is too slow.
+  /// Queues media for the file; if the disk is too slow, drops and counts the media.
   func write(_ media: ReceivedMedia) {
     let isTaken = state.withLock { state in
       guard state.waiting < FileSink.waitingMaximum else {

@@ -33,7 +33,7 @@ public final class FileVideoCapturer: VideoCapturer {
     var began: Int64?
   }
 
-  /// How early a frame may be delivered, in nanoseconds: the timer's leeway.
+  /// How early a frame may be delivered, in nanoseconds, because the timer is not exact.
   private static let grain: Int64 = 1_000_000
   /// The factor by which the timer runs faster than the frame rate, so that no frame is very late.
   private static let asking = 4.0
@@ -92,7 +92,7 @@ public final class FileVideoCapturer: VideoCapturer {
       return run.didStart(false, number)
     }
     run.didStart(true, number)
-    // A file may claim any rate.
+    // Limit the frame rate, because a file may state any rate.
     let rate = min(max(format.framesPerSecond, 1), 250) * FileVideoCapturer.asking
     timer.start(everyNanoseconds: Int64(1e9 / rate)) { [weak self] now in
       self?.tick(number, now)
@@ -119,8 +119,8 @@ public final class FileVideoCapturer: VideoCapturer {
           lastFailure.withLock { $0 = error }
         }
         guard let next = reading.next else {
-          // Ending the capture clears the view; if the last frame is due now, the capture ends only
-          // at the next tick.
+          // The end of the capture clears the view, so if the last frame is due now, the capture
+          // ends only at the next tick.
           hasEnded = due.isEmpty
           break
         }
@@ -191,8 +191,10 @@ enum MediaFileCommand {
   }
 }
 
-/// Passes a file's sound, decoded by ffmpeg and repeated at its own pace, to a source while this
-/// object lives; passes nothing if the file has no sound.
+/// Passes a file's sound, which ffmpeg decodes and repeats at its own pace, to a source until this
+/// object is released.
+///
+/// If the file has no sound, nothing is passed.
 package final class ProcessAudioFile: Sendable {
   private let process: ChildProcess
 

@@ -2,7 +2,7 @@ public import AudioSession
 import FoundationEssentials
 public import MediaFiles
 
-/// An application's default media sources, as in client SDKs for rooms.
+/// Options for an application's local media, as in client SDKs for rooms.
 public struct LocalMediaOptions: Hashable, Sendable, Codable {
   /// A video source.
   public enum Source: String, Hashable, Sendable, Codable {
@@ -90,7 +90,7 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
 extension LocalMediaOptions {
   /// Creates the options' capturer; a filter rotates its frames if requested.
   /// - Parameters:
-  ///   - position: the camera to use; nil for the options' own.
+  ///   - position: the camera to use; nil for the camera in the options.
   ///   - orientation: read at each frame, unless `rotationType` is `notAvailable`.
   ///   - program: the ffmpeg that reads cameras and files.
   /// - Throws: `MediaFileError` if the file cannot be read or has no video.

@@ -4,7 +4,7 @@ import Synchronization
 
 /// Captures a moving test pattern, for calls without a camera.
 public final class PatternVideoCapturer: VideoCapturer {
-  /// The supported formats; by default those of common cameras.
+  /// The supported formats; by default the formats of common cameras.
   public let supportedFormats: [VideoFormat]
   /// False: the pattern is not a screen.
   public var isScreencast: Bool { false }
@@ -90,16 +90,16 @@ public final class PushedVideoCapturer: VideoCapturer {
 
 // MARK: - CaptureTimer
 
-/// A periodic timer: a screen's vertical sync, or a file's pace.
+/// A periodic timer that paces a capturer, such as a screen's vertical sync.
 ///
 /// A test can substitute a timer that it advances manually.
 public protocol CaptureTimer: Sendable {
   /// Starts calling `tick` with the current time in nanoseconds, immediately and then after each
   /// interval.
   ///
-  /// Calls missed through lateness are skipped, and calls do not overlap.
+  /// If the timer is late, it skips the calls that it missed. Calls do not overlap.
   func start(everyNanoseconds interval: Int64, _ tick: @escaping @Sendable (Int64) -> Void)
-  /// Stops the calls, without waiting for one in progress.
+  /// Stops the calls, without waiting for a call in progress.
   func stop()
 }
 
@@ -129,7 +129,7 @@ public final class SystemCaptureTimer: CaptureTimer {
     }
   }
 
-  /// Stops the calls, without waiting for one in progress.
+  /// Stops the calls, without waiting for a call in progress.
   public func stop() {
     timer.withLock { timer in
       timer?.cancel()

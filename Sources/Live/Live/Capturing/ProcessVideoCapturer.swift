@@ -17,7 +17,7 @@ public struct VideoCaptureError: Error, Hashable, Sendable, CustomStringConverti
 /// Captures anything that `ffmpeg` reads: frames of one size arrive through a pipe from a child
 /// process.
 public final class ProcessVideoCapturer: VideoCapturer {
-  /// The formats that ffmpeg can be asked for, in order of preference.
+  /// The formats that ffmpeg can deliver, in order of preference.
   public let supportedFormats: [VideoFormat]
   /// Whether a screen is captured.
   public let isScreencast: Bool
@@ -164,7 +164,8 @@ private final class LastWords: Sendable {
     isOver.signal()
   }
 
-  /// The output, awaited for at most 1 s: the child's own children may keep the pipe open.
+  /// The output, after waiting at most 1 s for its end, because the child's own children may keep
+  /// the pipe open.
   var text: String {
     _ = isOver.wait(timeout: .now() + 1)
     return content.withLock { $0 }

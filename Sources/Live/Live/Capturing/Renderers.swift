@@ -120,11 +120,11 @@ public final class PSNRRenderer: VideoRenderer {
   }
 }
 
-/// Writes rendered frames into a YUV4MPEG2 file, or each into a PNG file of its own.
+/// Writes rendered frames into a YUV4MPEG2 file, or each frame into its own PNG file.
 public final class DumpRenderer: VideoRenderer {
   private struct Inside {
     var movie: VideoWriter?
-    /// The last frame's timestamp and its position in the movie.
+    /// The last frame's timestamp and its position in the movie, in nanoseconds.
     var last: (timestamp: Int64, place: Int64)?
     var numbering: (path: String, count: Int)?
     var failure: MediaFileError?
@@ -218,7 +218,7 @@ public final class DumpRenderer: VideoRenderer {
 
 // MARK: - PeerConnection: Frames
 
-// Frames from cameras and screens to a sender, and received frames to a renderer.
+// Sends frames from cameras and screens, and renders received frames.
 extension PeerConnection {
   /// Sends a frame on a transceiver whose source is `.application`.
   ///
@@ -235,13 +235,13 @@ extension PeerConnection {
 
   /// Sets a sender's content hint (W3C MediaStreamTrack.contentHint).
   ///
-  /// Unless the parameters say otherwise, it determines what is reduced first: a screen keeps its
-  /// size and loses frame rate.
+  /// Unless the parameters say otherwise, the hint determines what is reduced first: a screen keeps
+  /// its size and loses frame rate.
   public func setContentHint(_ hint: ContentHint, of transceiver: UInt32) async throws(PeerError) {
     try await perform(.setContentHint(transceiver: transceiver, hint))
   }
 
-  /// Renders received video for as long as the result is kept.
+  /// Renders received video until the result is released.
   ///
   /// The renderer is called on the loop's thread and must not block.
   /// - Parameter transceiver: the transceiver to render; nil for all.

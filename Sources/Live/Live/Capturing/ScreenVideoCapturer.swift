@@ -3,8 +3,9 @@ import Synchronization
 
 /// Captures a screen whose content a closure returns.
 ///
-/// It requests content at its timer's pace, drops repetitions, and can repeat the last frame while
-/// the screen is still, so that receivers who join late or lost a frame see something.
+/// It requests content whenever its timer fires, and drops frames that look the same as the last
+/// one. While the screen is still, it can repeat the last frame, so that receivers who join late or
+/// lost a frame see something.
 public final class ScreenVideoCapturer: VideoCapturer {
   /// Options for capturing a screen.
   public struct Options: Hashable, Sendable {
@@ -39,7 +40,7 @@ public final class ScreenVideoCapturer: VideoCapturer {
   /// Creates a screen capturer.
   /// - Parameters:
   ///   - content: returns the screen's content; nil if there is none. Called on the timer's thread;
-  ///     a frame with a timestamp of 0 gets the timer's.
+  ///     a frame with a timestamp of 0 gets the timer's time.
   public init(
     width: Int, height: Int, pixelFormat: VideoPixelFormat = .bgra, options: Options = Options(),
     timer: any CaptureTimer = SystemCaptureTimer(),
@@ -79,7 +80,8 @@ public final class ScreenVideoCapturer: VideoCapturer {
   }
 
   private func tick(_ number: Int, _ now: Int64) {
-    // At most one frame is in flight: none is requested while the previous one is being consumed.
+    // At most one frame is in flight: do not request a frame while the previous frame is being
+    // consumed.
     let isFree = state.withLock { state in
       defer { state.isBusy = true }
       return !state.isBusy
@@ -115,7 +117,7 @@ struct ScreenCadence {
     thinner.limit(to: self.framesPerSecond)
   }
 
-  /// Clamps a screen's frame rate: 1 to 120.
+  /// Returns a screen's frame rate, clamped to 1 to 120.
   static func clamped(_ framesPerSecond: Double) -> Double {
     framesPerSecond.isNaN ? 1 : min(max(framesPerSecond, 1), 120)
   }

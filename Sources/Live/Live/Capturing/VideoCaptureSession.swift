@@ -5,10 +5,10 @@ import Synchronization
 
 /// Distributes one capturer's frames to any number of senders and renderers.
 ///
-/// It starts the capturer for the first sender and stops it after the last one, until the
-/// application calls `start` or `stop`; from then on only those calls count. Frames that arrive
-/// after the end are dropped. Connections are notified when capturing starts and ends, and whether
-/// a screen is captured, so that their takes record it.
+/// It starts the capturer for the first sender and stops it after the last sender is gone. Once the
+/// application calls `start` or `stop`, only the application starts and stops the capturer. Frames
+/// that arrive after the end are dropped. Connections are notified when capturing starts and ends,
+/// and whether a screen is captured, so that their takes record it.
 public final class VideoCaptureSession: EncodedVideoConsumer {
   /// Whether frames are captured, or why not.
   public enum State: Hashable, Sendable {
@@ -46,9 +46,10 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     var waiting: [CheckedContinuation<Bool, Never>] = []
     var frames = 0
     var ignored = 0
-    /// Whether senders start and stop the capturer; false once the application has.
+    /// Whether senders start and stop the capturer; false once the application has started or
+    /// stopped it.
     var isAutomatic: Bool
-    /// Whether there was a sender at the last change.
+    /// Whether there was a sender when `followSenders` last checked.
     var isSent = false
     /// The number of times that capturing was stopped; if it changes during a start, that start was
     /// cancelled.
@@ -74,8 +75,8 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
   /// Creates a stopped session.
   /// - Parameters:
   ///   - permissions: checked before the capturer starts; nil if there are none.
-  ///   - startsWhenSent: whether senders start and stop the capturer until the application does;
-  ///     false leaves both to the application.
+  ///   - startsWhenSent: whether senders start and stop the capturer until the application starts
+  ///     or stops it; if false, only the application does.
   public init(
     _ capturer: any VideoCapturer, permissions: CameraPermissions? = nil,
     startsWhenSent: Bool = true
@@ -96,8 +97,8 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
 
   // MARK: Starting and stopping
 
-  /// Starts capturing in the supported format nearest to `wish`, or in the preferred one; from then
-  /// on senders no longer stop the capturer.
+  /// Starts capturing in the supported format nearest to `wish`, or in the preferred format if it
+  /// is nil; from then on, senders no longer stop the capturer.
   /// - Returns: whether the capturer started.
   @discardableResult
   public func start(_ wish: VideoFormat? = nil) async -> Bool {
@@ -112,7 +113,8 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     return await begin(wish)
   }
 
-  /// Starts and stops the capturer as senders appear and leave, until the application does.
+  /// Starts and stops the capturer as senders appear and leave, until the application starts or
+  /// stops it.
   func followSenders() {
     let isSent = inside.withLock { inside -> Bool? in
       let isSent = inside.hasSenders
@@ -181,12 +183,12 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     report(before)
   }
 
-  /// Handles the end of the capture that began after this many stops.
+  /// Handles the end of a capture, unless capturing has been stopped since the capture began.
   fileprivate func captureDidEnd(after stops: Int) {
     if let before = inside.withLock({ $0.stops == stops ? $0.end() : nil }) { report(before) }
   }
 
-  /// Reports an end to waiters, renderers and takes.
+  /// Reports the end of capturing to waiting tasks, renderers and takes.
   private func report(_ before: Inside) {
     for continuation in before.waiting { continuation.resume(returning: false) }
     guard before.state != .stopped else { return }
@@ -243,7 +245,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     followSenders()
   }
 
-  /// Also renders the frames, for as long as the result is kept.
+  /// Also renders the frames, until the result is released.
   public func addRenderer(_ renderer: some VideoRenderer) -> MediaSubscription {
     let id = inside.withLock { inside in
       inside.lastRenderer += 1
@@ -257,7 +259,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
 
   // MARK: Capturer callbacks
 
-  /// Handles the capturer's report on starting.
+  /// Handles the capturer's report that it has started, or failed to start.
   public func captureDidStart(_ isStarted: Bool) {
     let waiting = inside.withLock { inside -> [CheckedContinuation<Bool, Never>]? in
       guard inside.state == .starting else { return nil }
@@ -270,8 +272,8 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     for continuation in waiting { continuation.resume(returning: isStarted) }
   }
 
-  /// Handles the capturer's report that it has ended by itself, as `stop` does, except that senders
-  /// may start the capturer again.
+  /// Handles the capturer's report that it has ended by itself, as `stop` does, but lets senders
+  /// start the capturer again.
   public func captureDidEnd() { captureDidEnd(after: inside.withLock { $0.stops }) }
 
   /// Distributes a frame; ignores it before the start and after the end.

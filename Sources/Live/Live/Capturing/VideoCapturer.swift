@@ -12,7 +12,7 @@ public struct VideoFormat: Hashable, Sendable, Codable {
   /// The pixel format of the frames' samples.
   public var pixelFormat: VideoPixelFormat
 
-  /// Creates a format, with I420 samples unless stated.
+  /// Creates a format, with I420 samples by default.
   public init(
     width: Int, height: Int, framesPerSecond: Double, pixelFormat: VideoPixelFormat = .i420
   ) {
@@ -71,7 +71,7 @@ extension VideoCapturer {
 
 extension VideoFormat {
   fileprivate func distance(to wish: VideoFormat) -> (Double, Double, Int) {
-    // Applications may ask for any size.
+    // Clamp the sides, because applications may request any size.
     let sides = [width, height, wish.width, wish.height].map {
       Double(min(max($0, 0), VideoFrameBuffer.largestSide))
     }
@@ -81,7 +81,7 @@ extension VideoFormat {
   }
 }
 
-/// The current run of a capturer, which this library's capturers use to reach its consumer.
+/// A capturer's current run, through which this library's capturers reach the consumer.
 ///
 /// It reports once whether the run started, and passes frames only to the current run's consumer.
 final class CaptureRun: Sendable {
@@ -103,7 +103,6 @@ final class CaptureRun: Sendable {
     }
   }
 
-  /// Ends the current run.
   func end() {
     state.withLock { state in
       state.number += 1
@@ -111,7 +110,7 @@ final class CaptureRun: Sendable {
     }
   }
 
-  /// Returns whether a run is still the current one.
+  /// Returns whether a run is still the current run.
   func goesOn(_ number: Int) -> Bool {
     state.withLock { $0.number == number && $0.consumer != nil }
   }
@@ -119,7 +118,8 @@ final class CaptureRun: Sendable {
   /// The current run's number, if any.
   var number: Int? { state.withLock { $0.consumer == nil ? nil : $0.number } }
 
-  /// Ends a run that nobody stopped, and notifies the consumer that it ended or did not start.
+  /// Ends a run that was not stopped, and notifies the consumer that the run ended or did not
+  /// start.
   func didEnd(_ number: Int) {
     let (consumer, wasStarted) = state.withLock { state -> ((any VideoConsumer)?, Bool) in
       guard state.number == number else { return (nil, false) }
@@ -129,7 +129,7 @@ final class CaptureRun: Sendable {
     if wasStarted { consumer?.captureDidEnd() } else { consumer?.captureDidStart(false) }
   }
 
-  /// Notifies the consumer once of whether a run started; a run that failed to start has ended.
+  /// Notifies the consumer once of whether a run started; if it failed to start, the run ends.
   func didStart(_ isStarted: Bool, _ number: Int) {
     let consumer = state.withLock { state -> (any VideoConsumer)? in
       guard state.number == number, !state.isStarted, let consumer = state.consumer else {
@@ -160,7 +160,7 @@ final class CaptureRun: Sendable {
 
 /// An application's limits on a capturer's format.
 ///
-/// The names are those of W3C constraints; nil means no limit.
+/// The properties have the names of W3C constraints; nil means no limit.
 public struct VideoConstraints: Hashable, Sendable, Codable {
   /// The minimum width in pixels.
   public var minWidth: Int?
@@ -178,7 +178,7 @@ public struct VideoConstraints: Hashable, Sendable, Codable {
   /// Creates constraints without limits.
   public init() {}
 
-  /// From 360 to 720 rows, as usual for phone cameras.
+  /// Constraints to a height of 360 to 720 pixels, as usual for phone cameras.
   public static var usual: VideoConstraints {
     var constraints = VideoConstraints()
     (constraints.minHeight, constraints.maxHeight) = (360, 720)
@@ -205,7 +205,7 @@ extension VideoCapturer {
 
 extension VideoCaptureSession {
   /// Starts capturing in the first supported format that satisfies `constraints`.
-  /// - Returns: whether the capturer started; false if no format satisfies them.
+  /// - Returns: whether the capturer started; false if no format satisfies the constraints.
   @discardableResult
   public func start(within constraints: VideoConstraints) async -> Bool {
     guard let format = capturer.supportedFormat(within: constraints) else { return false }
@@ -215,7 +215,8 @@ extension VideoCaptureSession {
 
 // MARK: - VideoFilter
 
-/// Changes frames between capturer and consumer: blurs a background, mirrors, draws a name.
+/// Changes frames between a capturer and its consumer: blurs the background, mirrors the frame, or
+/// draws a name.
 public protocol VideoFilter: Sendable {
   /// Returns the processed frame; nil drops it.
   func process(_ frame: VideoFrame) -> VideoFrame?

@@ -3,10 +3,10 @@ package import Peer
 import Tape
 package import Wire
 
-/// Turns events into steps of one peer: input, outputs, deadline, record.
+/// Turns events into steps of one peer: applies inputs, carries out outputs and records the steps.
 ///
-/// Some outputs are answered by another input (a bound socket, a refused datagram); these wait in
-/// order until the step that caused them is complete. The driver lives on its loop's thread.
+/// Some outputs cause another input (a bound socket, a refused datagram). Such inputs wait in order
+/// until the step that caused them is complete. The driver lives on its loop's thread.
 package final class PeerDriver {
   /// Receives a peer's events, on the loop's thread.
   package typealias Observer = @Sendable (PeerEvent, Instant) -> Void
@@ -15,7 +15,7 @@ package final class PeerDriver {
 
   /// How many consecutive inputs one turn handles before the loop serves other peers.
   package static let turnMaximum = 256
-  /// The longest time that a datagram waits for more on the same path.
+  /// The longest time that a datagram waits for more datagrams on the same path.
   package static let burstMaximum = DatagramBurst.most
 
   private let engine: any PeerEngine
@@ -66,7 +66,7 @@ package final class PeerDriver {
 
   // MARK: Turns
 
-  /// Passes the peer its genesis, and the addresses it may gather on with their network types.
+  /// Passes the genesis to the peer, and the addresses it may gather on with their network types.
   package func begin(_ genesis: Genesis, interfaces: [IPAddress], types: [NetworkType] = []) {
     configuration = genesis.configuration
     receive(.genesis(genesis))
@@ -74,13 +74,13 @@ package final class PeerDriver {
     stats.begin(at: now)
   }
 
-  /// Applies an input and everything it causes.
+  /// Applies an input and the inputs that it causes.
   package func receive(_ input: PeerInput) {
     step(input)
     drain()
   }
 
-  /// Applies a datagram received at a time on the monotonic clock.
+  /// Applies a datagram that arrived at this time on the monotonic clock.
   package func receive(_ datagram: Datagram, arrivalMonotonicNanoseconds: Int64) {
     guard strays.admits(datagram, isRecognized: { engine.recognizes(datagram) }) else {
       if strays.dropped == 1 {
@@ -236,7 +236,6 @@ package final class PeerDriver {
 /// Schedules a peer's stats samples on a grid, so that all peers are sampled at the same times.
 package struct StatsSchedule {
   private let interval: Interval?
-  /// When the next sample is due.
   package private(set) var due: Instant?
 
   /// Whether sampling is enabled.
@@ -246,13 +245,12 @@ package struct StatsSchedule {
     self.interval = interval.flatMap { $0 > .zero ? $0 : nil }
   }
 
-  /// Starts sampling.
   package mutating func begin(at now: Instant) { sampled(at: now) }
 
   /// Whether a sample is due at `now`; false if sampling is disabled or has not begun.
   package func isDue(at now: Instant) -> Bool { due.map { $0 <= now } ?? false }
 
-  /// Records a sample; missed ones are skipped.
+  /// Records that a sample was made, and schedules the next; missed samples are skipped.
   package mutating func sampled(at now: Instant) {
     guard let interval else { return }
     let passed = now.nanoseconds / interval.nanoseconds
@@ -270,7 +268,7 @@ struct PendingCalls {
   typealias Completion = @Sendable (PeerReply) -> Void
 
   private var waiting: [(id: UInt32, complete: Completion)] = []
-  /// Replies in the current step; delivered after everything else in it.
+  /// The current step's replies, which are delivered after its other outputs.
   private(set) var completed: [(complete: Completion, reply: PeerReply)] = []
   private var lastID: UInt32 = 0
 
@@ -336,17 +334,17 @@ struct InputQueue {
 
 // MARK: - StrayFilter
 
-/// Filters stray datagrams, which come from addresses to which nothing was sent and lack the peer's
-/// credentials.
+/// Filters stray datagrams: datagrams without the peer's credentials, from addresses to which
+/// nothing was sent.
 ///
 /// A peer receives a few of them, because they help explain a failing call. The rest are counted
 /// and dropped before they become inputs. So an attacker who knows a port cannot inflate a take,
-/// and a replay needs no record of them.
+/// and a replay does not need the dropped datagrams.
 struct StrayFilter {
   /// The maximum number of stray datagrams and bytes that a peer receives.
   static let most = 500
   static let mostBytes = 256 << 10
-  /// The maximum number of addresses remembered, more than ICE has pairs.
+  /// The maximum number of remembered addresses, which is larger than the number of ICE's pairs.
   private static let endsMaximum = 4_096
 
   private var known: Set<SocketAddress> = []

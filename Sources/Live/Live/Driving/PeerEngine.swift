@@ -17,7 +17,7 @@ package protocol PeerEngine: AnyObject {
   var codecTimes: [CodecTime] { get }
   /// Returns whether a datagram from an unknown address belongs to the peer.
   ///
-  /// Called before it becomes an input, so it must not change anything.
+  /// Called before the datagram becomes an input, so the call must not change anything.
   func recognizes(_ datagram: Datagram) -> Bool
 }
 
@@ -38,7 +38,7 @@ package protocol StepSink: Sendable {
 
 extension TapeWriter: StepSink {}
 
-/// Receives the steps of a session's peers in place of a take.
+/// Receives the steps of a session's peers instead of a take.
 package protocol PeerSink: StepSink {
   /// Begins recording; called before the first peer is added.
   func begin(_ wallClock: WallClock)
@@ -68,8 +68,7 @@ struct PeerSetup: Sendable {
 
 /// Limits how much application media waits while a loop is busy encoding.
 ///
-/// Excess media is refused immediately: late media is worth less than none, and memory stays
-/// bounded.
+/// Excess media is refused immediately, because late media is useless and would fill the memory.
 final class CaptureBudget: Sendable {
   private let waiting = Atomic<Int>(0)
   private let maximum: Int
@@ -130,7 +129,8 @@ final class TimedCodecs: CodecFactory {
     TimedVideoDecoder(try codecs.videoDecoder(track: track, codec), watch(track, isInbound: true))
   }
 
-  /// Returns the stopwatch for one direction of a track; a replacement codec continues with it.
+  /// Returns the stopwatch for one direction of a track; a replacement codec uses the same
+  /// stopwatch.
   private func watch(_ track: String, isInbound: Bool) -> CodecWatch {
     let transceiver = UInt32(track) ?? 0
     if let known = watches.first(where: {

@@ -216,7 +216,8 @@ final class LoopThread {
     let present = LocalInterface.all()
     for (_, resident) in peers.sorted(by: { $0.key < $1.key }) {
       let addresses = resident.bind.present(among: present, after: resident.interfaces)
-      // A new IPv6 address can be bound only after a while, so it is reported again.
+      // A new IPv6 address can be bound only after a while, so report addresses again after a
+      // refusal.
       guard addresses != resident.interfaces || resident.port.wasRefused else { continue }
       resident.interfaces = addresses
       resident.port.wasRefused = false
@@ -396,7 +397,8 @@ extension LoopThread {
   func closeListener(_ tag: Poller.Tag) { descriptors.closeListener(tag) }
 }
 
-/// Notices for users that have no place in a take, such as running out of file descriptors.
+/// Notices for users about problems that a take does not show, such as running out of file
+/// descriptors.
 package enum LoopNotices {
   private static let listener = Mutex<(@Sendable (String) -> Void)?>(nil)
 
@@ -405,7 +407,7 @@ package enum LoopNotices {
     self.listener.withLock { $0 = listener }
   }
 
-  /// Whether there is a listener; otherwise notices need not be composed.
+  /// Whether there is a listener; without one, notices do not have to be composed.
   static var areRead: Bool { listener.withLock { $0 != nil } }
 
   static func post(_ sentence: String) { listener.withLock { $0 }?(sentence) }

@@ -5,7 +5,7 @@ import Wire
 
 /// Waits for events on a loop's descriptors (epoll).
 final class Poller {
-  /// Identifies a descriptor; never reused, so stale events find nothing.
+  /// Identifies a descriptor; tags are never reused, so stale events are ignored.
   typealias Tag = UInt64
 
   /// The most events that one wait returns.
@@ -67,7 +67,7 @@ final class WakeTimer {
   /// Sets the timer to an absolute time, possibly in the past, unless it fires earlier anyway.
   ///
   /// Deadlines move with nearly every packet; firing too early once is cheaper than a system call
-  /// for each.
+  /// for each packet.
   func arm(monotonicNanoseconds: Int64?) {
     guard let monotonicNanoseconds, monotonicNanoseconds < armedNanoseconds ?? .max else { return }
     armedNanoseconds = monotonicNanoseconds
@@ -222,7 +222,8 @@ struct TurnTable {
     }
   }
 
-  /// One entry for each waiting peer, plus entries superseded by an earlier one for the same peer.
+  /// One entry for each waiting peer, plus entries that an earlier entry for the same peer
+  /// superseded.
   private var looks = Heap<Look>()
   private var touched: [MediaLoop.PeerKey] = []
 
@@ -262,7 +263,7 @@ struct TurnTable {
   /// Sets when a peer is checked next, unless it is checked earlier anyway.
   ///
   /// Deadlines move with nearly every packet; checking too early once is cheaper than a new heap
-  /// entry for each.
+  /// entry for each packet.
   private mutating func schedule(_ resident: Resident) {
     guard let wanted = resident.wantsNanoseconds, wanted < resident.lookNanoseconds ?? .max else {
       return

@@ -23,8 +23,8 @@ public final class DataChannel: Sendable, Hashable {
   public let isRemote: Bool
   /// All received messages in order; ends when the channel is closed.
   ///
-  /// It is for a single reader: two would each receive only some of the messages. An application
-  /// that leaves more than 64 MiB unread loses the channel.
+  /// Only one reader may use it: two readers would each receive only some of the messages. If an
+  /// application leaves more than 64 MiB unread, the channel is closed.
   public let messages: DataChannelMessages
 
   private let inbox: MessageInbox
@@ -83,7 +83,7 @@ public final class DataChannel: Sendable, Hashable {
     state.withLock { $0.bufferedAmountLowThreshold = threshold }
   }
 
-  /// The current state, then the newest one whenever it changes; ends after `closed`.
+  /// The current state, and then the newest state whenever it changes; ends after `closed`.
   public var stateChanges: AsyncStream<DataChannelState> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: DataChannelState.self, bufferingPolicy: .bufferingNewest(1))
@@ -142,7 +142,7 @@ public final class DataChannel: Sendable, Hashable {
     if case .failure(let error) = reply { throw error }
   }
 
-  /// Closes the channel after sending queued messages (W3C close); repeating it has no effect.
+  /// Closes the channel after sending queued messages (W3C close); closing again has no effect.
   public func close() async {
     _ = try? await perform(.closeDataChannel(number))
   }
@@ -181,8 +181,8 @@ public final class DataChannel: Sendable, Hashable {
     change(to: record.state, options: record.options)
   }
 
-  /// Queues a message for the reader; an application that reads too little loses the channel.
-  /// - Returns: false if the channel is abandoned.
+  /// Queues a message for the reader; if too much is unread, closes the channel.
+  /// - Returns: false if the channel is being closed.
   func receive(_ message: DataMessage) -> Bool {
     if inbox.put(DataChannelMessage(message), size: message.bytes.count) { return true }
     inbox.finish()
@@ -256,7 +256,7 @@ public enum DataChannelMessage: Hashable, Sendable {
       ? .binary(message.bytes) : .text(String(decoding: message.bytes, as: UTF8.self))
   }
 
-  /// The size in bytes; for text, of its UTF-8.
+  /// The size in bytes; for text, the size of its UTF-8 encoding.
   public var count: Int {
     switch self {
     case .text(let text): text.utf8.count

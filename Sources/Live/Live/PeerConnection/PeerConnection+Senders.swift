@@ -55,8 +55,8 @@ extension PeerConnection {
     try await perform(.replaceSource(transceiver: transceiver, source))
   }
 
-  /// Presses telephone keys in place of a sender's audio, replacing those not pressed yet (W3C
-  /// RTCDTMFSender.insertDTMF, RFC 4733).
+  /// Sends telephone keys instead of a sender's audio, replacing keys that have not been sent yet
+  /// (W3C RTCDTMFSender.insertDTMF, RFC 4733).
   /// - Parameters:
   ///   - tones: digits, `*`, `#`, `A` to `D`, and commas, which pause for two seconds; empty to
   ///     stop.
@@ -84,7 +84,7 @@ extension PeerConnection {
     return streams
   }
 
-  /// Stops sending a stream's tracks, except for those in other streams.
+  /// Stops sending a stream's tracks, except for tracks that are also in other streams.
   public func removeStream(_ id: String) async throws(PeerError) {
     try await perform(.removeStream(id))
   }
@@ -128,7 +128,7 @@ extension PeerConnection {
 extension PeerConnection {
   /// Creates a data channel (W3C createDataChannel); the first one needs negotiation.
   ///
-  /// A channel created before the connection is established opens along with it; use
+  /// A channel created before the connection is established opens once it is established; use
   /// `waitUntilOpen`.
   /// - Throws: `InvalidStateError` on a closed connection, `TypeError` for contradictory options,
   ///   `OperationError` if the stream is in use or none is free.
@@ -151,8 +151,8 @@ extension PeerConnection {
   /// Returns a channel by its number; nil if it is closed.
   func dataChannel(_ number: UInt32) -> DataChannel? { observers.channel(number) }
 
-  /// Calls a closure with every channel that the peer creates (W3C ondatachannel), existing ones
-  /// first.
+  /// Calls a closure with every channel that the peer creates (W3C ondatachannel), existing
+  /// channels first.
   ///
   /// Ends when the connection is closed.
   public func forEachRemoteDataChannel(
@@ -180,11 +180,12 @@ extension PeerConnection {
 // Audio levels and slots. `PeerConnectionEvent` reports speech and dominant speakers.
 extension PeerConnection {
   /// Each audio track's level over the last 100 ms, sent and received, and the levels of the voices
-  /// in it if a mixer reports them.
+  /// in the track if a mixer reports them.
   public var audioLevels: [TrackLevel] { observers.audioLevels }
 
-  /// The levels of received tracks with an audio slot, in the order in which they got it: a track
-  /// that is missing has no slot, and a track at 0 is silent.
+  /// The levels of received tracks with an audio slot, in the order in which they got their slots.
+  ///
+  /// A track that is missing has no slot; a track at level 0 is silent.
   ///
   /// Empty before `limitAudioSlots`.
   public var occupantLevels: [TrackLevel] { observers.occupantLevels }
@@ -192,8 +193,8 @@ extension PeerConnection {
   /// Limits how many received tracks are played at once: a speaker gets a free slot, or the slot of
   /// the track that has been silent longest.
   ///
-  /// Nil disables slots. `PeerConnectionEvent.audioSubscribed` and `audioUnsubscribed` report
-  /// changes.
+  /// A nil `count` disables slots. `PeerConnectionEvent.audioSubscribed` and `audioUnsubscribed`
+  /// report changes.
   public func limitAudioSlots(_ count: Int? = 4) async throws(PeerError) {
     try await perform(.limitAudioSlots(count))
   }

@@ -56,7 +56,8 @@ public final class PeerConnection: Sendable {
     try await description(.createAnswer)
   }
 
-  /// Sets a local description and starts gathering; without one, creates the appropriate one first.
+  /// Sets a local description and starts gathering; without a description, first creates the
+  /// appropriate offer or answer.
   public func setLocalDescription(_ description: SessionDescription? = nil) async throws(PeerError)
   {
     try await perform(.setLocalDescription(description))
@@ -87,7 +88,7 @@ public final class PeerConnection: Sendable {
 
   // MARK: Tracks
 
-  /// Adds a track sent from a source, on a free transceiver or a new one (W3C addTrack).
+  /// Adds a track that sends a source's media, on a free or new transceiver (W3C addTrack).
   @discardableResult
   public func addTrack(
     _ kind: MediaKind, source: MediaSource, streamIDs: [String] = [], trackID: String? = nil
@@ -153,7 +154,7 @@ public final class PeerConnection: Sendable {
 
   /// Closes the connection (RTCP BYE, DTLS close_notify), its sockets and event streams.
   ///
-  /// States and stats stay readable. Repeating it has no effect.
+  /// States and stats stay readable. Closing again has no effect.
   public func close() async {
     _ = await reply(to: .close)
     observers.finish()
@@ -189,10 +190,11 @@ public final class PeerConnection: Sendable {
 
   /// Events from now on, in order; every access returns a new stream.
   ///
-  /// A reader more than 4096 events behind loses the oldest. `close` ends the stream.
+  /// If a reader is more than 4096 events behind, the oldest events are dropped. `close` ends the
+  /// stream.
   public var events: AsyncStream<PeerConnectionEvent> { observers.eventStream() }
 
-  /// The current states, then the newest ones whenever they change; `close` ends the stream.
+  /// The current states, and then the newest states whenever they change; `close` ends the stream.
   public var stateChanges: AsyncStream<PeerConnectionStates> { observers.stateStream() }
 
   // MARK: Media
@@ -214,7 +216,7 @@ public final class PeerConnection: Sendable {
   /// Sends a frame in a codec that is not encoded here, on a transceiver whose source is
   /// `.application`.
   ///
-  /// The frame is sent now if that codec was negotiated, from the first key frame on.
+  /// If the codec was negotiated, frames are sent immediately, from the first key frame on.
   /// - Returns: false if the loop is too busy to accept it or has ended, or for an unsupported
   ///   codec.
   @discardableResult
@@ -242,7 +244,7 @@ public final class PeerConnection: Sendable {
     return false
   }
 
-  /// Calls a closure with all decoded media for as long as the result is kept.
+  /// Calls a closure with all decoded media until the result is released.
   ///
   /// The closure runs on the loop's thread and must not block.
   public func onMedia(_ sink: @escaping @Sendable (ReceivedMedia) -> Void) -> MediaSubscription {
@@ -290,9 +292,9 @@ public final class PeerConnection: Sendable {
     return description
   }
 
-  /// Sets the remote end's description as the local one of a relay's leg, and waits for the leg's
-  /// candidates.
-  /// - Returns: the description to signal to this leg's end.
+  /// Sets the remote end's description as the local description of a relay's leg, and waits for the
+  /// leg's candidates.
+  /// - Returns: the description to signal to the peer on this leg.
   package func show(_ description: SessionDescription) async throws(PeerError)
     -> SessionDescription
   {
@@ -320,7 +322,7 @@ public final class PeerConnection: Sendable {
   }
 }
 
-/// Keeps a closure subscribed to media for as long as it lives.
+/// Keeps a closure subscribed to media until this object is released.
 public final class MediaSubscription: Sendable {
   private let end: @Sendable () -> Void
 

@@ -61,18 +61,19 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   case audioUnsubscribed(SpeakingTrack)
   /// The application enabled or disabled a track.
   ///
-  /// If the configuration asks for the notice, W3C mute, unmute and ended of received tracks are
-  /// reported too.
+  /// If the configuration's `notices` include `tracks`, W3C mute, unmute and ended of received
+  /// tracks are reported too.
   case trackChanged(TrackChange)
-  /// Signaled local candidates became invalid; a notice.
+  /// Signaled local candidates became invalid; needs the notice `removedCandidates`.
   case iceCandidatesRemoved([CandidateInit])
-  /// W3C icecandidateerror; a notice.
+  /// W3C icecandidateerror; needs the notice `gatheringErrors`.
   case iceCandidateError(GatheringError)
-  /// W3C selectedcandidatepairchange, with the reason; a notice.
+  /// W3C selectedcandidatepairchange, with the reason; needs the notice `selectedPair`.
   case selectedCandidatePair(SelectedPairChange)
-  /// A participant started or stopped speaking into a disabled sent track; a notice.
+  /// A participant started or stopped speaking into a disabled sent track; needs the notice
+  /// `mutedSpeech`.
   case mutedSpeech(transceiver: UInt32, isSpeaking: Bool)
-  /// The connection ended, with the reason; a notice.
+  /// The connection ended, with the reason; needs the notice `connectionEnd`.
   case connectionEnded(ConnectionEnd)
   /// A datagram or message from the network was refused and counted.
   case refused(layer: String, reason: String)
@@ -213,8 +214,8 @@ public struct PeerConnectionStates: Hashable, Sendable {
 extension PeerCertificate {
   /// Creates a certificate for `PeerConfiguration.certificates` (W3C generateCertificate).
   ///
-  /// Connections that use it have the same fingerprints, in this process and, if it is stored, in
-  /// later ones. It contains a secret.
+  /// Connections that use the certificate have the same fingerprint, in this process and, if the
+  /// certificate is stored, in later processes. The certificate contains a secret key.
   public static func generate(
     _ algorithm: CertificateAlgorithm = .ecdsaP256,
     lifetimeSeconds: Int64 = PeerCertificate.defaultLifetimeSeconds

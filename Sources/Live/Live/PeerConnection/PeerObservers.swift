@@ -8,9 +8,10 @@ import Wire
 ///
 /// Every event goes to the streams, then to the listeners in the order in which they were added.
 /// The first listener is the registry of track objects, which calls the delegate; interfaces built
-/// on the connection add their own.
+/// on the connection add their own listeners.
 ///
-/// The loop's thread writes, and any thread may read. Both the driver and the connection hold it.
+/// The loop's thread writes, and any thread may read. Both the driver and the connection hold this
+/// object.
 final class PeerObservers: Sendable {
   private struct State {
     var states = PeerConnectionStates()
@@ -29,7 +30,8 @@ final class PeerObservers: Sendable {
     var isFinished = false
   }
 
-  /// The maximum number of events buffered for a slow reader; beyond it, the oldest are dropped.
+  /// The maximum number of events buffered for a slow reader; if there are more, the oldest are
+  /// dropped.
   private static let eventsMaximum = 4096
 
   private let state = Mutex(State())
@@ -37,8 +39,8 @@ final class PeerObservers: Sendable {
   let registry = TrackRegistry()
   private let port: DataChannelPort?
 
-  /// Creates observers whose data channels call the peer through a port; without a port they can
-  /// only listen.
+  /// Creates observers whose data channels call the peer through a port; without a port, they can
+  /// only receive.
   init(port: DataChannelPort? = nil) {
     self.port = port
     state.withLock { $0.listeners = [{ [registry] in registry.receive($0) }] }
@@ -79,7 +81,7 @@ final class PeerObservers: Sendable {
   ///
   /// Only called on the loop's thread.
   private func notify(_ make: (inout State) -> PeerConnectionNews?) {
-    // Yielding under the lock keeps a new stream's first value and later ones in order.
+    // Yielding under the lock keeps a new stream's first value and later values in order.
     let heard = state.withLock { state -> Heard? in
       guard let news = make(&state) else { return nil }
       if case .event(let event) = news {
@@ -209,7 +211,7 @@ final class PeerObservers: Sendable {
 
   /// Calls a closure with every event and message on the loop's thread.
   ///
-  /// Data channel messages no longer wait to be read.
+  /// From then on, data channel messages do not wait in `DataChannel.messages`.
   func listen(_ listener: @escaping @Sendable (PeerConnectionNews) -> Void) {
     state.withLock { state in
       guard !state.isFinished else { return }
@@ -225,7 +227,7 @@ final class PeerObservers: Sendable {
 struct KeyframeDemand {
   private var streams: [(transceiver: UInt32, ssrc: UInt32, count: Int)] = []
 
-  /// Records which stream a transceiver sends, as a sent frame shows.
+  /// Records the SSRC of a transceiver's sent video, which a sent frame contains.
   mutating func observe(_ frame: FrameRecord) {
     guard frame.kind == .video, !frame.isInbound else { return }
     guard let index = streams.firstIndex(where: { $0.transceiver == frame.transceiver }) else {
@@ -253,10 +255,10 @@ struct KeyframeDemand {
 
 /// Distributes events to any number of streams.
 ///
-/// The owner keeps it under a lock, so that all readers see everything in the same order.
-/// Cancelling a reader's task calls `onTermination` while the task's record is locked, and yielding
-/// takes that lock while the owner's lock is held: so `onTermination` must take no lock. It only
-/// marks the reader as gone; the reader is removed later.
+/// The owner protects it with a lock, so that all readers see events in the same order. Cancelling
+/// a reader's task calls `onTermination` while the task's record is locked, and yielding locks that
+/// record while the owner's lock is held. To avoid a deadlock, `onTermination` must not lock
+/// anything: it only marks the reader as gone, and the reader is removed later.
 struct Readers<Element: Sendable>: Sendable {
   private final class Reader: Sendable {
     let continuation: AsyncStream<Element>.Continuation
@@ -273,7 +275,7 @@ struct Readers<Element: Sendable>: Sendable {
   /// The number of readers; a reader whose stream has ended counts until the next event or reader.
   var count: Int { readers.count }
 
-  /// Adds a reader, and removes those whose streams have ended.
+  /// Adds a reader, and removes readers whose streams have ended.
   mutating func add(_ continuation: AsyncStream<Element>.Continuation) {
     readers.removeAll { !$0.isHere }
     let reader = Reader(continuation)

@@ -3,7 +3,7 @@ public import Peer
 import RTP
 import Wire
 
-/// An audio track's level over the last 100 ms, on the common scales.
+/// An audio track's level over the last 100 ms, on three common scales.
 public struct TrackLevel: Hashable, Sendable {
   /// The sent or received track.
   public var track: SpeakingTrack
@@ -34,7 +34,7 @@ struct TrackLevels {
   }
 
   private var meters: [Meter] = []
-  /// Tracks with an audio slot, in the order in which they got it.
+  /// Tracks with an audio slot, in the order in which they got their slots.
   private var occupants: [SpeakingTrack] = []
 
   private static let window = AudioBlock.sampleRate / 10
@@ -44,7 +44,7 @@ struct TrackLevels {
     meters.compactMap { meter in meter.level.map { TrackLevel(meter.track, $0) } }
   }
 
-  /// Levels of the tracks with an audio slot; silence for those without a complete window.
+  /// Levels of the tracks with an audio slot; silence for tracks without a complete window.
   var ofOccupants: [TrackLevel] {
     occupants.map { track in
       TrackLevel(track, meters.first { $0.track == track }?.level ?? .silence)
@@ -57,7 +57,7 @@ struct TrackLevels {
     if isHeld { occupants.append(track) }
   }
 
-  /// Adds a block of audio.
+  /// Adds an audio frame's energy and mixed-in voices to the current windows; ignores video.
   mutating func add(_ frame: FrameRecord) {
     guard frame.kind == .audio else { return }
     var frameCount = AudioBlock.sampleRate / 50
@@ -93,7 +93,8 @@ struct TrackLevels {
     meters[index].frameCount = 0
   }
 
-  /// The maximum number of tracks and voices measured: a track's sender can always name new voices.
+  /// The maximum number of tracks and voices to measure; it is limited because a sender can name
+  /// new voices at any time.
   private static let metersMaximum = 1024
 
   /// Removes a track that is no longer received, and its voices.

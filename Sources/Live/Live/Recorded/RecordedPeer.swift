@@ -4,8 +4,8 @@ import Synchronization
 import Tape
 import Wire
 
-/// A connection whose outside world is a take: everything received, bound, resolved and captured in
-/// the recording is repeated at its recorded instant, on a clock that does not wait.
+/// A connection that uses a take instead of a network: everything received, bound, resolved and
+/// captured in the recording is repeated at its recorded instant, on a clock that does not wait.
 ///
 /// Where the recorded application made a call, the take waits until the current application makes
 /// it. Nothing is sent over a network.
@@ -15,11 +15,11 @@ package final class RecordedPeer: Sendable {
     /// The number of the peer's steps in the take, and how many were reached.
     package var recordedSteps = 0
     package var steps = 0
-    /// The number of datagrams sent exactly as in the recording, and the number of all others, sent
-    /// or missing.
+    /// The number of datagrams sent exactly as in the recording, and the number of all other
+    /// datagrams, sent or missing.
     package var sentAsRecorded = 0
     package var sentOtherwise = 0
-    /// One sentence for each call that differs from the recorded one.
+    /// One sentence for each call that differs from the recorded call.
     package var deviations: [String] = []
   }
 

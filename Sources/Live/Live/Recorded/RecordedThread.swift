@@ -69,13 +69,12 @@ final class RecordedThread {
 
   private func handle(_ message: MediaLoop.Message) {
     switch message {
-    // The application's capturer events are ignored: the take supplies them, as it does captured
-    // media.
+    // Ignore the application's capturer events: the take supplies them, like captured media.
     case .call(_, .noteCapture, let complete): complete(.done)
     case .call(_, let call, let complete): handle(.call(call), complete)
     case .send(_, let message, let complete): handle(.send(message), complete)
     case .captured(_, _, _, let budget):
-      // The application's captured media is ignored: the take supplies it.
+      // Ignore the application's captured media: the take supplies it.
       budget.release()
     case .followRecording(let complete): followers.append(complete)
     case .finishRecording(let complete):
@@ -124,7 +123,7 @@ final class RecordedThread {
       }
       guard let first = waiting.first else {
         if waitsForCalls || isClosed { return }
-        // A test that covers only the start of a call need not close it.
+        // A test that covers only the start of a call does not have to close the connection.
         if wanted != .call(.close) {
           record(recorded, "the recorded application called \(wanted.text)")
         }
@@ -174,8 +173,7 @@ final class RecordedThread {
 
   // MARK: Steps
 
-  /// Performs a recorded step with the application's request in place of the recorded one, if there
-  /// is one.
+  /// Performs a recorded step; the application's request, if any, replaces the recorded request.
   private func perform(_ recorded: RecordedScript.Step, _ request: Waiting? = nil) {
     next += 1
     now = max(now, recorded.at)
@@ -193,7 +191,7 @@ final class RecordedThread {
     report.sentOtherwise += max(sent.count, recorded.sent.count) - same
   }
 
-  /// Performs a step that is missing from the recording.
+  /// Performs a request that is missing from the recording.
   private func answer(_ request: Waiting) {
     lastCallID &+= 1
     report.sentOtherwise += step(request.input(id: lastCallID), request).count
@@ -277,7 +275,7 @@ extension RecordedThread.Request {
     return arguments.isEmpty ? name : "\(name)(\(arguments))"
   }
 
-  /// Returns the arguments that differ from those of a recorded request with the same name.
+  /// Returns the arguments that differ from the recorded request's, which has the same name.
   fileprivate func differences(from recorded: Self) -> [String] {
     arguments.differences(from: recorded.arguments)
   }
@@ -293,7 +291,7 @@ struct CallArguments {
   private var values: [(name: String, value: Any)] = []
 
   /// Collects a call's arguments.
-  /// - Parameter call: an enum case with its arguments, or a struct of them.
+  /// - Parameter call: an enum case with its arguments, or a struct of arguments.
   init(_ call: Any) {
     let mirror = Mirror(reflecting: call)
     if mirror.displayStyle == .enum {
@@ -349,7 +347,7 @@ struct CallArguments {
     let name = name.isEmpty ? "" : "\(name): "
     let (new, old) = (String(describing: present), String(describing: recorded))
     guard new != old else { return nil }
-    // A description's first differing line says more than its length.
+    // For text of several lines, report the first line that differs.
     let lines = new.split(whereSeparator: \.isNewline)
     let oldLines = old.split(whereSeparator: \.isNewline)
     guard max(lines.count, oldLines.count) > 1 else {

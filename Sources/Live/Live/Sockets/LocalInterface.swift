@@ -6,7 +6,8 @@ public import Wire
 
 /// The local addresses that ICE gathers on.
 public enum BindPolicy: Hashable, Sendable {
-  /// Every address except loopback and link-local ones, which are used only if there are no others.
+  /// Every address except loopback and link-local addresses, which are used only if there are no
+  /// others.
   case automatic
   /// Exactly these addresses, in this order; loopback is allowed, and an unspecified address or an
   /// empty list means `automatic`.
@@ -15,7 +16,7 @@ public enum BindPolicy: Hashable, Sendable {
 
 /// An address on an interface that is up.
 package struct LocalInterface: Hashable, Sendable {
-  /// The interface's name, `eth0`.
+  /// The interface's name, such as `eth0`.
   package var name: String
   /// The interface's index in the kernel.
   package var index: UInt32
@@ -90,7 +91,7 @@ extension NetworkType {
   }
 }
 
-/// Reads short kernel files.
+/// Reads short files in which the kernel describes interfaces.
 private enum SmallFile {
   /// Returns the text in the first 4 KiB of a file; empty if it cannot be read.
   static func text(of path: String) -> String {
@@ -108,7 +109,7 @@ extension BindPolicy {
   /// interfaces.
   ///
   /// Interfaces keep the kernel's order, with IPv4 before IPv6. Link-local and loopback addresses
-  /// count only if there are no others.
+  /// are used only if there are no others.
   package func addresses(among interfaces: [LocalInterface]) -> [IPAddress] {
     if case .addresses(let named) = self, !named.isEmpty,
       !named.contains(where: { $0.isUnspecified })
@@ -125,18 +126,17 @@ extension BindPolicy {
     return (routed.isEmpty ? usable : routed).withoutRepetition
   }
 
-  /// Returns the currently existing addresses to gather on, for a session that gathered on
-  /// `earlier` before.
+  /// Returns the addresses to gather on now, for a session that gathered on `earlier` before.
   package func present(among interfaces: [LocalInterface], after earlier: [IPAddress])
     -> [IPAddress]
   {
     let addresses = addresses(among: interfaces)
     guard case .addresses = self else {
-      // Loopback is not a path for a call that once had a network.
+      // A call that once had a network cannot continue over loopback or link-local addresses.
       let hadNetwork = earlier.isEmpty || earlier.contains { !$0.isLoopback && !$0.isLinkLocal }
       return hadNetwork ? addresses.filter { !$0.isLoopback && !$0.isLinkLocal } : addresses
     }
-    // All of 127.0.0.0/8 exists without being listed.
+    // Loopback addresses always exist, although the system does not list all of 127.0.0.0/8.
     return addresses.filter { address in
       address.isLoopback || interfaces.contains { $0.address == address }
     }
@@ -192,8 +192,8 @@ final class LinkWatch {
 
 /// Resolves names with getaddrinfo on other threads, a few at a time.
 ///
-/// The loop's thread receives answers through its mailbox. A peer that signals a thousand names
-/// gets no answer for most of them rather than a thousand threads.
+/// The loop's thread receives answers through its mailbox. If a peer signals a thousand names, most
+/// lookups are refused, so that they do not start a thousand threads.
 final class NameResolver {
   private static let pendingMaximum = 16
   private static let queue = DispatchQueue(label: "retake.names", attributes: .concurrent)

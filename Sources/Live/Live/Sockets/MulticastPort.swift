@@ -5,7 +5,7 @@ import Wire
 
 /// Resolves and publishes mDNS names over one loop's multicast sockets.
 ///
-/// The sockets open with the first name, so that sessions without such names send nothing.
+/// The sockets are opened for the first name, so that sessions without such names send nothing.
 final class MulticastPort {
   /// Receives a name's addresses.
   typealias Answer = ([IPAddress]) -> Void
@@ -24,7 +24,7 @@ final class MulticastPort {
   /// When the next turn is due, on the monotonic clock.
   var wakeNanoseconds: Int64? { names.deadline?.nanoseconds }
 
-  /// Whether the sockets are open, which the system may forbid.
+  /// Whether the sockets are open; the system may forbid opening them.
   var isOpen: Bool { !sockets.isEmpty }
 
   /// Opens the sockets if necessary, and watches them under new tags.
@@ -43,7 +43,7 @@ final class MulticastPort {
     joinLinks()
   }
 
-  /// Joins the groups on all current interfaces.
+  /// Joins the multicast groups on all current interfaces.
   func joinLinks() {
     guard isOpen else { return }
     links = []
@@ -104,7 +104,7 @@ final class MulticastPort {
     }
   }
 
-  // Failures on a link are ignored: the query is repeated anyway.
+  // Ignore failures on a link, because the query is repeated anyway.
 
   private func multicast(_ bytes: [UInt8]) {
     for socket in sockets {

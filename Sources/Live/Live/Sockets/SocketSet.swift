@@ -6,7 +6,7 @@ package import Wire
 /// One peer's sockets; few enough for a linear search.
 final class SocketSet: DatagramPort {
   private let key: MediaLoop.PeerKey
-  /// The thread outlives its peers.
+  /// Unowned, because the thread outlives its peers.
   private unowned let thread: LoopThread
   private let batch: SendBatch
   private var sockets: [(tag: Poller.Tag, socket: UDPSocket)] = []
@@ -34,8 +34,8 @@ final class SocketSet: DatagramPort {
       wasRefused = true
       throw error
     }
-    // Here an endpoint must identify a single socket, but the kernel may assign the same port to
-    // UDP and to TCP.
+    // An endpoint must identify a single socket, but the kernel may assign the same port to UDP and
+    // to TCP.
     while isTCP(opened.socket.local) {
       let taken = opened.tag
       opened = try thread.open(on: ip, for: key)
@@ -63,8 +63,7 @@ final class SocketSet: DatagramPort {
   /// Adds a connection accepted by a listener.
   func adopt(_ tag: Poller.Tag, _ stream: StreamSocket) { streams.append((tag, stream)) }
 
-  /// Returns whether no UDP socket has this local endpoint, in which case it identifies a TCP
-  /// connection.
+  /// Returns whether no UDP socket has this local endpoint, so that a TCP socket can use it.
   func isFree(_ local: SocketAddress) -> Bool {
     !sockets.contains { $0.socket.local == local }
   }
@@ -143,7 +142,7 @@ final class SocketSet: DatagramPort {
 package protocol DatagramPort: AnyObject {
   /// Opens a UDP socket on an address and a free port.
   func bind(_ ip: IPAddress) throws(SystemError) -> SocketAddress
-  /// Starts connecting; the outcome is an input with this `id`.
+  /// Starts connecting; the outcome arrives as an input with this `id`.
   func openStream(_ target: StreamTarget, id: UInt32) throws(SystemError)
   /// Listens for connections on an address and a free port.
   func listen(_ ip: IPAddress) throws(SystemError) -> SocketAddress
@@ -155,13 +154,13 @@ package protocol DatagramPort: AnyObject {
   func send(_ datagram: Datagram)
   /// Sends queued datagrams, and returns the failures since the previous call.
   func flush() -> [SendFailure]
-  /// Resolves a name; the answer is an input.
+  /// Resolves a name; the answer arrives as an input.
   func resolve(_ name: String, id: UInt32)
-  /// Answers mDNS queries for a name with an address for the peer's lifetime.
+  /// Answers mDNS queries for a name with an address until the peer ends.
   func publish(_ name: String, _ ip: IPAddress)
 }
 
-/// A burst of inputs, during which datagrams wait briefly for more on the same path.
+/// A burst of inputs, during which datagrams wait briefly for more datagrams on the same path.
 struct DatagramBurst {
   /// The longest time that a datagram waits.
   static let most = Interval.microseconds(300)

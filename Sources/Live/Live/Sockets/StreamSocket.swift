@@ -90,7 +90,7 @@ final class StreamSocket {
       isOpen = true
       progress = .opened
     }
-    // Read the remote end's last data even if nothing can be sent to it any more.
+    // Read the remote end's last data even if sending to it fails.
     let status = read(into: &messages)
     if status < 0 { return .failed(-status) }
     let flushed = flush()

@@ -9,7 +9,8 @@ final class UDPSocket {
   let descriptor: Int32
   /// The address that the socket is bound to.
   let local: SocketAddress
-  /// The last destination in the system's form, since most packets go to the same one.
+  /// The last destination in the system's form, kept because most packets go to the same
+  /// destination.
   private var lastRemote: SocketAddress?
   private var lastDestination = csockets_address()
   /// Whether the kernel can split bytes into datagrams.
@@ -17,9 +18,8 @@ final class UDPSocket {
 
   /// The kernel's buffer sizes.
   ///
-  /// While the thread is busy with a video frame, a complete receive window of data
-  /// (`SCTPParameters`) must fit, in packets of the usual size, each of which counts twice in the
-  /// kernel.
+  /// While the thread is busy with a video frame, a buffer must hold a complete SCTP receive window
+  /// (`SCTPParameters`) in packets of the usual size. The kernel counts each packet twice.
   private static let bufferBytes: Int32 = 4 << 20
 
   /// Opens a socket on an address and a free port.
@@ -65,7 +65,7 @@ final class UDPSocket {
     return code
   }
 
-  /// Sends datagrams one by one: a failure need not apply to all of them.
+  /// Sends datagrams one by one, because a failure may affect only some of them.
   private func sendEach(
     _ bytes: UnsafeBufferPointer<UInt8>, _ segment: Int, _ codePoint: UInt8
   ) -> Int32 {
@@ -163,7 +163,7 @@ final class ReceiveBatch {
 
   /// Reads a socket's waiting datagrams and returns their number, 0 also after an error.
   ///
-  /// An error on a UDP socket concerns something sent earlier; reading it clears it.
+  /// An error on a UDP socket concerns something sent earlier; reading the error clears it.
   func receive(from descriptor: Int32) -> Int {
     let count = csockets_udp_receive(
       descriptor, datagrams, Int32(ReceiveBatch.datagramsMaximum))
@@ -187,8 +187,8 @@ final class ReceiveBatch {
 
 // MARK: - SendBatch
 
-/// Collects datagrams on one path and passes them to the kernel in one call, since the call is most
-/// of the cost.
+/// Collects datagrams on one path and passes them to the kernel in one call, because the call is
+/// most of the cost.
 ///
 /// The kernel splits the bytes into datagrams of one length; only the last may be shorter.
 final class SendBatch {
@@ -207,7 +207,7 @@ final class SendBatch {
   private var count = 0
   private var refusals: [SendFailure] = []
 
-  /// Adds a datagram; sends the others first if they do not fit together.
+  /// Adds a datagram; first sends the queued datagrams if it does not fit with them.
   func add(
     _ datagram: [UInt8], to remote: SocketAddress, over socket: UDPSocket, codePoint: UInt8 = 0
   ) {

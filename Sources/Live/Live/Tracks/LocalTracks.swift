@@ -169,8 +169,8 @@ final class LocalTrackCore: Sendable {
     for renderer in renderers.withLock({ $0.all }) { renderer.renderFrame(nil) }
   }
 
-  /// Sends the source's media on all connections; returns false if one of them has no room or the
-  /// track has ended.
+  /// Sends the source's media on all connections; returns false if one of the connections has no
+  /// room or the track has ended.
   func send(_ media: SourceMedia) -> Bool {
     guard isLive else { return false }
     var isTaken = true
@@ -212,11 +212,11 @@ final class LocalTrackCore: Sendable {
 
 /// A microphone or other audio source, as factories use it.
 public protocol AudioCaptureDevice: Sendable {
-  /// Calls a closure with every captured block at 48 kHz for as long as the result is kept.
+  /// Calls a closure with every captured block at 48 kHz until the result is released.
   func addCaptureSink(_ sink: @escaping @Sendable (AudioBlock) -> Void) -> AudioCaptureSubscription
 }
 
-/// Keeps an audio device's sink registered for as long as this object lives.
+/// Keeps an audio device's sink registered until this object is released.
 public final class AudioCaptureSubscription: Sendable {
   private let end: @Sendable () -> Void
 
@@ -228,8 +228,8 @@ public final class AudioCaptureSubscription: Sendable {
 
 /// A source for local audio tracks (RTCAudioSource).
 ///
-/// All its tracks send its audio on all their connections, and each connection records it. It has
-/// no volume: a microphone's audio can only be muted.
+/// All of the source's tracks send its audio on all their connections, and each connection records
+/// it. The source has no volume: a microphone's audio can only be muted.
 public final class AudioSource: Sendable {
   let mediaSource: MediaSource
   let hub = SourceHub()
@@ -319,7 +319,7 @@ final class SourceHub: Sendable {
     var members: [Member] = []
     var watchers: [Watcher] = []
     var contentHint = ContentHint.none
-    /// The capturer's last event.
+    /// The last capturer event, for connections that start to send a track later.
     var note: CaptureNote?
 
     var tracks: [LocalTrackCore] { members.compactMap(\.track) }

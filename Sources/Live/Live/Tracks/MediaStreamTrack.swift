@@ -87,7 +87,8 @@ struct TrackCondition {
 
   init(isMuted: Bool = false) { self.isMuted = isMuted }
 
-  /// The maximum number of events buffered for a slow reader; beyond it, the oldest are dropped.
+  /// The maximum number of events buffered for a slow reader; if there are more, the oldest are
+  /// dropped.
   private static let eventsMaximum = 256
 
   /// Returns a stream of events from now on, already finished if the track has ended.
@@ -144,7 +145,8 @@ struct RendererList {
     entries.removeAll { $0.renderer === renderer }
   }
 
-  /// Returns the renderers of the next frame; `isResized` if a renderer's size has to be set first.
+  /// Returns the renderers for the next frame; `isResized` means that the renderer's size must be
+  /// set first.
   mutating func next(_ frame: VideoFrame) -> [(renderer: any VideoRenderer, isResized: Bool)] {
     let size = (frame.displayWidth, frame.displayHeight)
     return entries.indices.map { index in
@@ -253,7 +255,7 @@ public final class MediaStream: Sendable {
 
   // MARK: Switching
 
-  /// Handlers called when this object switches audio or video.
+  /// Handlers called when audio or video is switched through this object.
   public var handlers: MediaStreamHandlers {
     get { state.withLock { $0.handlers } }
     set { state.withLock { $0.handlers = newValue } }

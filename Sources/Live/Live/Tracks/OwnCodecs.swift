@@ -2,8 +2,8 @@ public import Media
 import Peer
 package import RTP
 
-/// An error in an application's codec: in an encoder it ends sending, in a decoder it drops the
-/// frame.
+/// An error in an application's codec: an encoder's error ends sending, and a decoder's error drops
+/// the frame.
 public struct VideoCodecError: Error, Hashable, Sendable {
   /// The reason in one sentence.
   public var reason: String
@@ -63,8 +63,8 @@ public protocol VideoDecoder: AnyObject {
 
 /// Creates the application's encoders (RTCVideoEncoderFactory).
 ///
-/// Takes name the encoders, because a replay needs them as well; without them, a replay uses the
-/// recorded frames.
+/// A take records the encoders' name, because a replay needs the same encoders; without them, it
+/// uses the recorded frames.
 public protocol VideoEncoderFactory: Sendable {
   /// The encoders' name in takes.
   var implementationName: String { get }

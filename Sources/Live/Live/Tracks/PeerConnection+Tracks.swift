@@ -68,7 +68,7 @@ extension PeerConnection {
     }
   }
 
-  /// Stops sending a local stream's tracks, except for those in other streams.
+  /// Stops sending a local stream's tracks, except for tracks that are also in other streams.
   public func remove(_ stream: MediaStream) async throws(PeerError) {
     try await removeStream(stream.id)
     let members = try await streams.local.flatMap(\.tracks).map(\.transceiver)
@@ -85,8 +85,8 @@ extension PeerConnection {
     try await removeTrack(sender.transceiver)
   }
 
-  /// The senders to which tracks were added, in that order; one whose track was replaced with nil
-  /// sends nothing.
+  /// The senders to which tracks were added, in that order; a sender whose track was replaced with
+  /// nil sends nothing.
   public var senders: [RTPSender] {
     registry.sendingTransceivers.map { RTPSender(connection: self, transceiver: $0) }
   }

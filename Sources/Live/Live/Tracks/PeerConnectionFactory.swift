@@ -87,7 +87,8 @@ public final class PeerConnectionFactory: Sendable {
 ///
 /// All methods are optional. Streams and tracks that the application itself adds or removes are not
 /// reported. Removed candidates, gathering errors, pair changes, speech into disabled tracks and
-/// the end need the notices of `PeerConfiguration`, which a factory's connections have.
+/// the connection's end are reported only if `PeerConfiguration.notices` includes them; a factory's
+/// connections include all.
 public protocol PeerConnectionDelegate: AnyObject, Sendable {
   /// W3C signalingstatechange.
   func peerConnection(_ connection: PeerConnection, didChange state: SignalingState)

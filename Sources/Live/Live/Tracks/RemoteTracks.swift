@@ -32,8 +32,8 @@ public final class RemoteAudioTrack: MediaStreamTrack {
 
   /// The volume: 0 is silent, 1 unchanged, 10 the maximum; other values are clamped.
   ///
-  /// It applies before sinks, levels and statistics, and is kept while the track is disabled.
-  /// Setting it is a recorded call; nil and NaN are ignored. Sent audio has no volume.
+  /// The volume applies before sinks, levels and statistics, and is kept while the track is
+  /// disabled. Setting it is a recorded call; nil and NaN are ignored. Sent audio has no volume.
   public var volume: Double? {
     get { gain.withLock { $0 } }
     set {

@@ -156,7 +156,7 @@ final class TrackRegistry: Sendable {
     notify(event)
   }
 
-  /// Returns the peer's stream with the given identifier, created if new.
+  /// Returns the peer's stream with this identifier, and creates it if necessary.
   private func stream(_ id: String) -> MediaStream {
     state.withLock { $0.remoteStream(id) }
   }
@@ -246,7 +246,7 @@ final class TrackRegistry: Sendable {
 }
 
 extension TrackRegistry.State {
-  /// Returns the peer's stream with the given identifier, created if new.
+  /// Returns the peer's stream with this identifier, and creates it if necessary.
   fileprivate mutating func remoteStream(_ id: String) -> MediaStream {
     if let known = remoteStreams.first(where: { $0.id == id }) { return known }
     let made = MediaStream(id: id, isRemote: true)

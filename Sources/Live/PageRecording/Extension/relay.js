@@ -1,5 +1,6 @@
 // Opens the recorder script's socket outside the page, where the page's content policy does not
-// apply. The recorder's script runs among the page's own and reaches this script by messages.
+// apply. The recorder script runs together with the page's own scripts, and sends messages to this
+// script.
 "use strict";
 
 window.addEventListener("retake-relay", (event) => {

@@ -41,7 +41,7 @@ export function observeConnections(link, connections) {
       },
       succeed({ peer, id }, result, self) {
         connections.look(self, peer);
-        // A description that the browser created itself is known only now.
+        // If the browser created the description itself, it is known only now.
         const value = name === "setLocalDescription" ? self.localDescription : result;
         link.report(`${name}OnSuccess`, peer, plain(value), id);
       },

@@ -204,8 +204,7 @@ export class Connections {
       if (this.heard.has(transport)) continue;
       this.heard.add(transport);
       listen(transport, "statechange", () => {
-        // Bundling closes transports that are no longer needed; their state does not matter any
-        // more.
+        // Bundling closes transports that are no longer needed; their state no longer matters.
         if (!this.transports(connection).has(transport)) return;
         this.link.report("dtlsstatechange", name, transport.state);
         this.open.get(name)?.sampler.sample();

@@ -1,5 +1,4 @@
-// Measures how much of the page's time the recorder uses each time that the page or the browser
-// calls it.
+// Measures how much of the page's time the recorder uses.
 
 let depth = 0;
 let begun = 0;

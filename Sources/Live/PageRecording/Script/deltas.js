@@ -1,5 +1,4 @@
-// The changes between two getStats reports, in the form from which the recorder restores the
-// reports.
+// Computes the changes between two getStats reports; the recorder restores the reports from them.
 
 /**
  * Converts a report to plain objects by id.

@@ -1,8 +1,10 @@
-// Copies of the encoded frames that the page receives: from encoded streams in Chromium, whose
-// receiver transforms let nothing through (seen in Chromium 156), and elsewhere from a transform.
+// Copies the encoded frames that the page receives. In Chromium they come from encoded streams,
+// because its receiver transforms let nothing through (seen in Chromium 156); elsewhere they come
+// from a transform.
 //
-// A worker copies them, so that the page's thread only forwards batches of copies, ten times a
-// second; where a page's content policy forbids the worker, the page's thread copies them, too.
+// A worker copies the frames, and the page's thread only forwards batches of copies, ten times a
+// second. If the page's content policy forbids the worker, the page's thread copies the frames
+// itself.
 import { charge, measured } from "./cost.js";
 
 /** How long a worker may take to begin, in milliseconds. */
@@ -71,7 +73,7 @@ export function copier(post, wait) {
         try {
           copy(frame, receiver);
         } catch {
-          // A frame without a copy is still played.
+          // If a frame cannot be copied, it is still played.
         }
         spent += performance.now() - begun;
         controller.enqueue(frame);

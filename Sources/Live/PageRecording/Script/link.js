@@ -1,9 +1,9 @@
-// The connection to the recorder. Reports wait here, within bounds, until the recorder has them,
-// over lost connections and page reloads, and are recorded once.
+// The connection to the recorder. Reports wait here, up to a limit, until the recorder has received
+// them, even across lost connections and page reloads. Each is recorded only once.
 //
-// A unit is one message: some lines of text, or encoded frames. Units are numbered within their
-// load of the page; the recorder states the last number it has, and skips units that it already
-// has.
+// A unit is one message: lines of text, or encoded frames. Units are numbered separately for each
+// load of the page. The recorder acknowledges the last number that it has received, and skips units
+// that arrive again.
 import { measured } from "./cost.js";
 
 /** Beyond this many waiting bytes, statistics and frames are left out. */
@@ -232,8 +232,8 @@ export class Link {
     this.sentCount = Math.max(0, this.sentCount - isFromFront);
     this.unitBytes = this.units.reduce((sum, unit) => sum + unit.bytes, 0);
     for (const each of this.waiting.splice(0)) {
-      // What was in an earlier load's units has been reported again in this load, so nothing need
-      // wait for those units.
+      // An earlier load's reports have been sent again in this load, so nothing has to wait for
+      // that load's units.
       if (each.load !== this.load || each.number <= (received[each.load] ?? 0)) each.resolve();
       else this.waiting.push(each);
     }
@@ -276,7 +276,7 @@ export class Link {
 
   // MARK: Reloads
 
-  /** Returns the previous page's session, and the units that the recorder may not have. */
+  /** Returns the session of the tab's previous page or a new one, and restores unsent units. */
   restored() {
     const fresh = this.surroundings.random();
     try {

@@ -1,4 +1,4 @@
-// The browser's functions before any script replaces them, and how to replace them.
+// Replaces and observes the browser's own functions before other scripts can replace them.
 import { measured } from "./cost.js";
 import { reason } from "./values.js";
 

@@ -1,5 +1,5 @@
-// A socket that the extension's other script opens for this one, since the page's content policy
-// does not apply to it.
+// A socket that the extension's relay script opens for this script, because the page's content
+// policy does not apply to the relay script.
 import { measured } from "./cost.js";
 
 /** How long the other script may take to answer, in milliseconds. */

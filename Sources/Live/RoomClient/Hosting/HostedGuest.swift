@@ -42,13 +42,13 @@ final class HostedGuest: Sendable {
     var down: PeerConnection?
     var upTransceivers: [String: UInt32] = [:]
     var places: [Place] = []
-    /// The media to send; while an offer is unanswered, changes wait.
+    /// The media to send; changes wait while an offer is unanswered.
     var wanted: [RoomMedia] = []
     var isOffering = false
     var needsRestart = false
     var subscription: MediaSubscription?
     var routes: [UInt32: [Target]] = [:]
-    /// The longest side of the received frames so far, by transceiver.
+    /// The longer side of the largest frame received so far, in pixels, by transceiver.
     var sides: [UInt32: Int] = [:]
     var reportTalking: (@Sendable (Bool) -> Void)?
     var isOver = false
@@ -63,7 +63,7 @@ final class HostedGuest: Sendable {
   private let live: Session
   private let configuration: PeerConfiguration
   private let state: Mutex<State>
-  /// Selects the participant's voices; nil for all.
+  /// Selects the voices that the participant receives; nil if it receives all.
   private let gate = Mutex<VoiceGate?>(nil)
 
   init(
@@ -151,13 +151,14 @@ final class HostedGuest: Sendable {
     state.withLock { $0.reportTalking = tell }
   }
 
-  /// Reports the selected voices again.
+  /// Sends the participant the selected voices again.
   func repeatVoices() { gate.withLock { $0 }?.repeatReport() }
 
-  /// Returns whether a socket is the participant's current one.
+  /// Returns whether a socket is the participant's current socket.
   func isHeard(on socket: WebSocket) -> Bool { state.withLock { $0.outbox.socket === socket } }
 
-  /// Records the loss of a socket; returns the loss's number, or nil if another socket is in use.
+  /// Records that a socket was lost; returns a number for `isLost(since:)`, or nil if the
+  /// participant uses another socket.
   func lose(_ socket: WebSocket) -> Int? {
     state.withLock { state in
       if state.outbox.socket === socket {
@@ -178,7 +179,7 @@ final class HostedGuest: Sendable {
     former?.post(close: .goingAway, reason: "the session continues on another connection")
   }
 
-  /// Returns whether the participant has not reconnected since a loss.
+  /// Returns whether the participant has not reconnected since it lost its socket.
   func isLost(since loss: Int) -> Bool {
     state.withLock { $0.outbox.socket == nil && $0.ways == loss }
   }
@@ -191,7 +192,7 @@ final class HostedGuest: Sendable {
     }
   }
 
-  /// Closes the participant's connections; its socket is closed by whoever serves it.
+  /// Closes the participant's connections; its socket is closed by the task that serves the socket.
   func end() async {
     let (up, down) = state.withLock { state in
       defer {
@@ -399,7 +400,7 @@ final class HostedGuest: Sendable {
 
   func add(_ candidate: CandidateInit?, to side: RoomConnection) async {
     let connection = state.withLock { side == .up ? $0.up : $0.down }
-    // The connection counts invalid candidates.
+    // Ignore the error: the connection counts invalid candidates itself.
     try? await connection?.addICECandidate(candidate)
   }
 }

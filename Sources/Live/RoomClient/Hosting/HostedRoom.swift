@@ -4,8 +4,8 @@ import Wire
 
 /// A room on its server: participants, published media, subscriptions.
 ///
-/// It makes decisions and creates notices; its owner has the connections and sockets. Requests from
-/// clients outside the room are refused.
+/// The room only makes decisions and creates notices; its owner holds the connections and sockets.
+/// Requests from clients outside the room are refused.
 struct HostedRoom {
   /// Media that a participant has published.
   struct Media {
@@ -20,7 +20,7 @@ struct HostedRoom {
     var id: String
     var name: String
     var metadata: String?
-    /// The videos subscribed to, and those that are paused.
+    /// The videos that the participant subscribes to, and the paused ones among them.
     var wanted: Set<UInt32> = []
     var paused: Set<UInt32> = []
     /// The selected profiles by the videos' numbers.
@@ -73,7 +73,7 @@ struct HostedRoom {
 
   private static let tooMuch = "the metadata and values of media are too long together"
 
-  /// Lists the other participants, for one who joins.
+  /// Returns the list of other participants for a participant who joins.
   func list(without id: String) -> [RoomMember] {
     members.filter { $0.id != id }.map { member in
       RoomMember(
@@ -110,7 +110,7 @@ struct HostedRoom {
     return unpublished + notify(.left(participant: id, cause), allBut: id)
   }
 
-  /// Removes media that is no longer published.
+  /// Removes unpublished media from all subscriptions, pauses and profiles.
   private mutating func forget(_ gone: [UInt32]) {
     for index in members.indices {
       members[index].wanted.subtract(gone)
@@ -122,7 +122,7 @@ struct HostedRoom {
   // MARK: Media
 
   /// Replaces a participant's published media.
-  /// - Parameter number: returns a number still unused in this room.
+  /// - Parameter number: returns a media number that is not yet used in this room.
   mutating func publish(
     _ offered: [RoomLocalMedia], of id: String, number: () -> UInt32
   ) -> (notices: [Notice], fault: RoomFault?) {
@@ -221,7 +221,7 @@ struct HostedRoom {
     return nil
   }
 
-  /// Returns the factor between the largest profile and the selected one.
+  /// Returns how many times larger the largest profile is than the selected profile, per side.
   func divisor(of number: UInt32, for id: String) -> Int {
     guard let profile = self[id]?.profiles[number],
       let offered = media.first(where: { $0.media.number == number })?.media.profiles,
@@ -243,7 +243,7 @@ struct HostedRoom {
   }
 
   /// Returns the media to send to a participant: all audio of other participants, and the videos
-  /// subscribed to.
+  /// that the participant subscribes to.
   func wanted(by id: String) -> [Media] {
     guard let member = self[id] else { return [] }
     return media.filter { entry in
@@ -270,7 +270,7 @@ struct HostedRoom {
     guard self[id] != nil else { return ([], RoomFault(.invalidState, "the room was left")) }
     var message = message
     message.sender = id
-    // A participant named repeatedly receives the message once.
+    // A participant who is named more than once receives the message only once.
     var named: Set<String> = []
     message.targets = message.targets.filter { named.insert($0).inserted }
     let targets = message.targets.isEmpty ? others(than: id) : message.targets
@@ -320,8 +320,8 @@ struct GuestOutbox {
 
   var isEmpty: Bool { texts.isEmpty && !isSending }
 
-  /// Replaces the socket; messages queued for the former one are dropped.
-  /// - Returns: the former socket, if different.
+  /// Replaces the socket; messages queued for the former socket are dropped.
+  /// - Returns: the former socket; nil if it is the same socket.
   mutating func exchange(_ socket: WebSocket?) -> WebSocket? {
     let former = self.socket
     guard former !== socket else { return nil }

@@ -12,13 +12,15 @@ package actor RoomHost {
   private var rooms: [String: HostedRoom] = [:]
   /// Participants by their session identifiers.
   private var guests: [String: HostedGuest] = [:]
-  /// The number of attempts to join, from which a participant that chose no identifier gets one;
-  /// refused attempts count too, because another participant may already have that identifier.
+  /// The number of attempts to join; participants who chose no identifier are named after it.
+  ///
+  /// Refused attempts count too: if another participant chose the name, the next attempt must get a
+  /// different one.
   private var lastNumber = 0
   private var lastMedia: UInt32 = 0
   /// How many participants have joined so far.
   package private(set) var guestCount = 0
-  /// Valid tokens with their expiry.
+  /// Issued tokens and the times at which they expire.
   private var tokens: [String: Instant] = [:]
 
   private static let tokensMaximum = 10_000
@@ -37,8 +39,8 @@ package actor RoomHost {
 
   /// Returns a token for a key and a secret, `{"token", "expiresIn"}`, or a refusal.
   ///
-  /// If no tokens are required, every client gets one that is ignored, so that clients may sign in
-  /// regardless.
+  /// If no tokens are required, every client gets a token that the server ignores, so that clients
+  /// can sign in anyway.
   package func token(_ body: [UInt8]) -> HTTPResponse {
     guard let secret = options.secret else { return Self.response(token: drawToken()) }
     guard let value = try? JSONValue(parsing: String(decoding: body, as: UTF8.self)),
@@ -69,7 +71,8 @@ package actor RoomHost {
     for guest in all {
       guest.send(.ended(RoomEnding(.destroyed, message: "the server ends")))
     }
-    // Flush concurrently, so that participants that do not read delay the end by one second in all.
+    // Flush concurrently, so that participants that do not read delay the end by only one second in
+    // total.
     await withTaskGroup(of: Void.self) { group in
       for guest in all { group.addTask { await guest.flush() } }
     }
@@ -108,7 +111,7 @@ package actor RoomHost {
     else { return refuse(socket, RoomFault(.unreadableMessage, "the first message must be join")) }
     guard let guest = admit(join, resumes, socket) else { return }
     while let frame = await socket.receive() {
-      // Ignore messages from participants who left, and on replaced sockets.
+      // Stop reading if the participant has left or now uses another socket.
       guard isPresent(guest), guest.isHeard(on: socket) else { break }
       guard case .text(let text) = frame else { continue }
       var sent = 0
@@ -234,13 +237,13 @@ package actor RoomHost {
     await refreshAll(in: guest.room)
   }
 
-  /// Sends notices to their recipients; returns the largest number of bytes sent to one of them.
+  /// Sends notices to their recipients; returns the largest number of bytes sent to any recipient.
   @discardableResult
   private func send(_ notices: [HostedRoom.Notice], in room: String) -> Int {
     var sent: [String: Int] = [:]
     var (last, text): (RoomNotice?, String) = (nil, "")
     for notice in notices {
-      // Most notices are identical.
+      // Most notices are identical to the previous one, so reuse its text.
       if last != notice.notice { (last, text) = (notice.notice, notice.notice.text) }
       guest(notice.to, in: room)?.send(text)
       sent[notice.to, default: 0] += text.utf8.count
@@ -270,8 +273,8 @@ package actor RoomHost {
 
   // MARK: Requests
 
-  /// Handles a participant's request; returns the largest number of bytes sent to one of the
-  /// others.
+  /// Handles a participant's request; returns the largest number of bytes sent to any other
+  /// participant.
   private func handle(_ request: RoomRequest, _ guest: HostedGuest) async -> Int {
     switch request {
     case .join:
@@ -417,15 +420,15 @@ extension RoomHost {
     /// The key and secret that tokens require, as `key:secret`; nil to let every client in without
     /// a token.
     package var secret: String?
-    /// How long a disconnected participant may take to return, in seconds.
+    /// The time within which a disconnected participant may return, in seconds.
     package var graceSeconds = 15.0
     /// The maximum number of bytes per second that a participant can make the room send to each of
     /// the others.
     package var speechBytesPerSecond = SpeechAllowance.usualBytesPerSecond
     /// The maximum number of participants in all rooms together.
     package var guestsMaximum = 50
-    /// The maximum number of times that participants may join in total: each join leaves rows in
-    /// the take.
+    /// The maximum number of times that participants may join in total, because each join adds rows
+    /// to the take.
     package var entriesMaximum = 10_000
     /// The maximum number of bytes of recorded descriptions and candidates, per participant and in
     /// total.
@@ -439,7 +442,7 @@ extension RoomHost {
 }
 
 extension RoomRequest {
-  /// Whether the request reaches a connection, whose inputs are recorded.
+  /// Whether the request is passed to a connection and therefore recorded.
   var isRecorded: Bool {
     switch self {
     case .offer, .answer, .candidate, .restart, .stop: true

@@ -6,14 +6,14 @@ import Wire
 
 /// Selects the loudest voices for one listener, up to a limit.
 ///
-/// A speaking voice gets a free slot, or the quietest holder's slot if it is louder by `margin`. A
-/// voice's loudness rises only with two consecutive blocks, so that a knock wins no slot, and falls
-/// by `fall`, so that a voice keeps its slot in the pauses between words. A silent voice keeps its
-/// slot until another voice needs it.
+/// A speaking voice gets a free slot, or replaces the quietest selected voice if it is louder by
+/// `margin`. A voice's loudness rises only if two consecutive blocks are loud, so that a knock does
+/// not get a slot. It falls at the rate `fall`, so that a voice keeps its slot in the pauses
+/// between words. A silent voice keeps its slot until another voice needs the slot.
 struct VoiceSelection {
   private struct Voice {
     var media: UInt32
-    /// The last block's level in dBov; `at` is its instant.
+    /// The last block's level in dBov; `at` is when the block was observed.
     var level: Double
     var loudness: Double
     var at: Instant
@@ -36,7 +36,8 @@ struct VoiceSelection {
 
   init(count: Int) { self.count = max(0, count) }
 
-  /// Records the level in dBov of a voice's next block; returns whether the holders changed.
+  /// Records the level in dBov of a voice's next block; returns whether the selected voices
+  /// changed.
   mutating func observe(_ level: Int, of media: UInt32, at now: Instant) -> Bool {
     let level = max(VoiceSelection.silence, min(0, Double(level)))
     let index: Int
@@ -62,7 +63,7 @@ struct VoiceSelection {
       holders.append(media)
       return true
     }
-    // Of equally quiet voices, the one selected earlier is replaced.
+    // Of equally quiet voices, replace the voice that was selected first.
     let quietest = holders.indices.min {
       level(of: holders[$0], at: now) < level(of: holders[$1], at: now)
     }
@@ -83,7 +84,7 @@ struct VoiceSelection {
     return max(VoiceSelection.silence, voice.loudness - VoiceSelection.fall * seconds)
   }
 
-  /// Removes all other voices; returns whether the holders changed.
+  /// Removes all voices except these; returns whether the selected voices changed.
   mutating func retain(_ media: [UInt32]) -> Bool {
     let former = holders.count
     voices.removeAll { !media.contains($0.media) }
@@ -94,11 +95,11 @@ struct VoiceSelection {
 
 // MARK: - VoiceGate
 
-/// A room's voices for one listener: the few that `VoiceSelection` selects, and those that are
-/// always on.
+/// Passes a room's voices to one listener: the voices that `VoiceSelection` selects, and the voices
+/// that are always on.
 ///
-/// A voice that gains or loses its slot is faded over one block to avoid clicks. Some silence
-/// follows, so that receivers need not conceal anything.
+/// A voice that gains or loses a slot is faded in or out over one block to avoid clicks. After a
+/// voice is faded out, some silence is sent, so that receivers do not conceal a gap.
 final class VoiceGate: Sendable {
   private struct State {
     var selection: VoiceSelection
@@ -146,12 +147,12 @@ final class VoiceGate: Sendable {
 
 /// Passes or blocks a voice, fading at each change.
 struct VoiceFader {
-  /// How much silence follows a blocked voice, in frames: more than the pause that a sender's clock
-  /// tolerates.
+  /// How much silence follows a faded-out voice, in frames (400 ms): longer than any pause that the
+  /// sending clock bridges.
   private static let tail = AudioBlock.sampleRate * 2 / 5
 
   private var isOpen = false
-  /// How much silence is still to be sent, in frames.
+  /// How much silence remains to be sent, in frames.
   private var rest = 0
 
   mutating func pass(_ block: AudioBlock, isOpen next: Bool) -> AudioBlock? {
@@ -188,11 +189,10 @@ struct VoiceFader {
 
 // MARK: - VideoFit
 
-/// The size at which a listener receives a video: that of the largest layer within the selected
-/// profile.
+/// Scales a video down to the profile that a listener selected.
 ///
 /// The server decodes the largest layer it receives and scales it down for smaller profiles, so a
-/// profile is available even if its own layer is not.
+/// profile is available even if the sender does not send its layer.
 final class VideoFit: Sendable {
   private struct State {
     var wanted = 1.0
@@ -208,11 +208,11 @@ final class VideoFit: Sendable {
     (self.connection, self.transceiver) = (connection, transceiver)
   }
 
-  /// Sets the scale of frames.
+  /// Sets how far frames are scaled down.
   /// - Parameters:
   ///   - side: the longer side of received frames.
   ///   - full: the longer side of the largest layer.
-  ///   - divisor: the factor between that layer and the selected profile.
+  ///   - divisor: how many times larger the largest layer is than the selected profile.
   func fit(side: Int, full: Int, divisor: Int) {
     let allowed = max(2, full / max(1, divisor))
     let scale = max(1, Double(side) / Double(allowed))
@@ -227,7 +227,7 @@ final class VideoFit: Sendable {
 
   private func set() async {
     while let scale = next() {
-      // A closed connection has no parameters and needs none.
+      // Ignore the error: a closed connection has no parameters.
       guard var parameters = try? await connection.getParameters(of: transceiver),
         !parameters.encodings.isEmpty
       else { continue }

@@ -17,7 +17,7 @@ public enum ExtensionErrorCode: Int, Error, Hashable, Sendable {
   /// The room is gone.
   case broadcastClosed = 4
 
-  /// The room SDK's error code; nil for an end without an error.
+  /// The room SDK's error code; nil if sharing ended without an error.
   public var roomError: RoomErrorCode? {
     switch self {
     case .invalidData: .shareEncodingFailed
@@ -48,8 +48,8 @@ public final class ScreenShare: Sendable {
   public static let extraValue = "screen"
 
   /// Creates the sending end, in the process that captures the screen.
-  /// - Parameter appGroup: the folder that both processes use; nil for the folder that the room put
-  ///   into the environment.
+  /// - Parameter appGroup: the folder that both processes use; nil for the folder that the
+  ///   environment variable names.
   /// - Throws: `ExtensionErrorCode.broadcastFailed` if there is no folder.
   public init(appGroup: String? = nil) throws(ExtensionErrorCode) {
     guard let folder = appGroup ?? ProcessInfo.processInfo.environment[ScreenShare.variable] else {
@@ -60,8 +60,8 @@ public final class ScreenShare: Sendable {
 
   static func socketPath(appGroup: String) -> String { appGroup + "/screen-share.sock" }
 
-  /// Connects to the room, and returns once it accepts frames.
-  /// - Throws: `ExtensionErrorCode` if there is no room or it does not accept frames.
+  /// Connects to the room, and returns once the room accepts frames.
+  /// - Throws: `ExtensionErrorCode` if there is no room, or the room does not accept frames.
   public func start() async throws(ExtensionErrorCode) {
     let channel: ShareChannel
     do {

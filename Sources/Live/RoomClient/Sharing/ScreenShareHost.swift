@@ -11,11 +11,11 @@ import Tape
 public struct ScreenShareProgram: Hashable, Sendable {
   /// The executable's path; nil if something else starts the program.
   public var executable: String?
-  /// The program's arguments, which need not name the socket: the program finds it through the
-  /// environment variable `RETAKE_SCREEN_SHARE`.
+  /// The program's arguments, which do not have to name the socket: the program finds it through
+  /// the environment variable `RETAKE_SCREEN_SHARE`.
   public var arguments: [String]
 
-  /// Names a program and its arguments.
+  /// Creates a description of a program and its arguments.
   public init(executable: String?, arguments: [String] = []) {
     self.executable = executable
     self.arguments = arguments
@@ -103,7 +103,7 @@ final class ScreenShareHost: ScreenSharing {
     }
   }
 
-  /// Handles the process's exit; without a final message it has crashed.
+  /// Handles the process's exit; if the process sent no final message, it has crashed.
   private func didEnd(_ status: Int32) {
     let isSudden = state.withLock { state in
       defer { state.isOver = true }
@@ -207,7 +207,7 @@ extension Room {
   ///   - helper: the program to start.
   ///   - completion: receives every status.
   /// - Throws: `RoomError` 1901 if the room is not joined, a process is running, or less than five
-  ///   seconds have passed since the previous one ended.
+  ///   seconds have passed since the previous process ended.
   public func requestScreenShare(
     appGroup: String, helper: ScreenShareProgram,
     completion: @escaping @Sendable (ExtensionStatus) -> Void = { _ in }

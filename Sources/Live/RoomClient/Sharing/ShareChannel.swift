@@ -14,12 +14,12 @@ final class ShareChannel: Sendable {
     self.received = received
   }
 
-  /// Received messages in order, without the frames that a slow reader misses; ends with the
-  /// connection, or at invalid bytes.
+  /// The received messages in order, without dropped frames; ends when the connection closes or
+  /// sends invalid bytes.
   var messages: AsyncMapSequence<AsyncStream<ShareMessage>, ShareMessage> { received.messages }
 
-  /// Sends a message; returns false if the connection is closed, or for a frame if too much is
-  /// queued.
+  /// Sends a message; returns false if the connection is closed, or if a frame is dropped because
+  /// too much is queued.
   @discardableResult
   func send(_ message: ShareMessage) -> Bool {
     guard channel.isActive, channel.isWritable || !message.isFrame else { return false }
@@ -34,7 +34,6 @@ final class ShareChannel: Sendable {
     channel.writeAndFlush(ByteBuffer()).whenComplete { [channel] _ in channel.close(promise: nil) }
   }
 
-  /// Connects to a socket.
   static func connect(path: String) async throws -> ShareChannel {
     let received = ReceivedMessages()
     let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -67,7 +66,7 @@ extension ShareMessage {
   var isFrame: Bool { if case .frame = self { true } else { false } }
 }
 
-/// Received messages that wait for a reader; a slow reader misses frames, but no other message.
+/// A queue of received messages; a slow reader misses frames, but no other messages.
 private final class ReceivedMessages: Sendable {
   private let (stream, continuation) = AsyncStream.makeStream(
     of: ShareMessage.self, bufferingPolicy: .bufferingOldest(ReceivedMessages.waitingMaximum))
@@ -84,7 +83,8 @@ private final class ReceivedMessages: Sendable {
     }
   }
 
-  /// Adds a message, or drops a frame; returns false if there are too many other messages.
+  /// Adds a message, or drops a frame if too many frames are waiting; returns false if the queue is
+  /// full.
   func add(_ message: ShareMessage) -> Bool {
     let isDropped = frames.withLock { frames in
       guard message.isFrame else { return false }
@@ -100,7 +100,7 @@ private final class ReceivedMessages: Sendable {
   func finish() { continuation.finish() }
 }
 
-/// Splits bytes into messages.
+/// Splits the received bytes into messages.
 private final class ShareReader: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   private let received: ReceivedMessages
@@ -138,7 +138,8 @@ enum ShareMessage: Hashable, Sendable {
   // Sent by the sharing process.
   case hello
   case started(width: Int, height: Int)
-  /// I420: the planes Y, U and V without padding, and the helper's clock in nanoseconds.
+  /// An I420 frame: the planes Y, U and V without padding, and the time on the helper's clock in
+  /// nanoseconds.
   case frame(width: Int, height: Int, time: Int64, samples: [UInt8])
   case paused, resumed, finished
   // Sent by the room.
@@ -166,7 +167,7 @@ enum ShareMessage: Hashable, Sendable {
     }
   }
 
-  /// The encoded message, with its head.
+  /// The encoded message, with its header.
   var bytes: [UInt8] {
     var body: [UInt8] = []
     switch self {
@@ -189,7 +190,7 @@ enum ShareMessage: Hashable, Sendable {
     numbers.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }
   }
 
-  /// Returns the body's length from the head; nil if it is invalid.
+  /// Returns the body's length from the header; nil if the length is invalid.
   static func bodyCount(_ head: [UInt8]) -> Int? {
     guard head.count >= headBytes else { return nil }
     let count = (1...4).reduce(0) { $0 | Int(head[$1]) << (8 * ($1 - 1)) }

@@ -1,4 +1,4 @@
-// The page with which browsers call Retake: it shows received media and exchanges messages.
+// The page from which browsers call Retake: it shows received media and exchanges messages.
 const $ = id => document.getElementById(id);
 const video = id => /** @type {HTMLVideoElement} */ ($(id));
 const button = id => /** @type {HTMLButtonElement} */ ($(id));

@@ -106,7 +106,7 @@ extension ProxyExchange {
     }
   }
 
-  /// Forwards complete lines, and at the end the rest.
+  /// Forwards complete lines, and the remaining bytes once the response is complete.
   func passLines() {
     guard let response, !response.isRewriting else { return }
     let view = response.collected.readableBytesView
@@ -156,8 +156,10 @@ extension ProxyExchange {
     }
   }
 
-  /// Handles the loss of the server's connection: before the response begins, the client gets
-  /// status 502; later it sees a broken connection rather than a truncated body.
+  /// Handles the loss of the connection to the server.
+  ///
+  /// Before the response begins, the client gets status 502. Later its connection is closed, so
+  /// that it does not mistake a truncated body for a complete one.
   func upstreamFailed(_ reason: String) {
     upstream?.close()
     upstream = nil
@@ -174,8 +176,8 @@ extension ProxyExchange {
 
   /// Answers without the server, and accepts no further request on the connection.
   ///
-  /// Closing with unread bytes would reset the connection before the client has read the refusal,
-  /// so the rest is read and dropped for a while.
+  /// Closing the connection before its bytes are read would reset it, and the client could not read
+  /// the refusal. The rest of the request is therefore read and dropped for a while.
   func refuse(_ refusal: HTTPResponse) {
     guard let context else { return }
     isLeaving = true

@@ -5,8 +5,8 @@ import Room
 
 /// One of a proxy's client connections, which forwards requests and responses.
 ///
-/// The pipelining handler before it passes on one request at a time. Both directions are limited by
-/// the slower side: nothing is read that the other side does not accept.
+/// The pipelining handler in front of it passes on one request at a time. Each side is read only as
+/// fast as the other side accepts data.
 final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPServerRequestPart
   typealias OutboundIn = Never
@@ -14,11 +14,11 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
 
   enum State {
     case idle
-    /// The body is being collected, because signaling in it is replaced.
+    /// The body is being collected, because its signaling is replaced.
     case collecting(ByteBuffer)
     /// The request waits for its signaling to be replaced.
     case rewriting
-    /// The request is being sent to the server, or was.
+    /// The request is being sent, or has been sent, to the server.
     case forwarding
     /// The last response was sent; anything further is dropped.
     case finished
@@ -122,7 +122,7 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
     connect(length: head.headers.first(name: "content-length").flatMap(Int.init))
   }
 
-  /// Returns how a request's body is forwarded; an empty body need not be collected.
+  /// Returns how a request's body is forwarded; an empty body is not collected.
   func way(of head: HTTPRequestHead) -> ProxiedBody {
     let length = head.headers.first(name: "content-length")
     guard head.headers.contains(name: "transfer-encoding") || (length != nil && length != "0")
@@ -139,7 +139,7 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
           .refusal(413, "the body exceeds the relay's limit of \(route.limits.bodyBytes) bytes"))
       }
       guard reserve(part.readableBytes) else { return refuse(ProxyExchange.isFull) }
-      // Leave the buffer with one owner, so that it grows in place.
+      // Drop the state's copy of the buffer, so that the buffer grows in place.
       state = .rewriting
       body.writeImmutableBuffer(part)
       state = .collecting(body)
@@ -256,7 +256,7 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
     limit?.cancel()
     let promise = context.eventLoop.makePromise(of: ProxiedOutcome.self)
     let (rewrite, number) = (route.rewrite, number)
-    // A client waits for the response, with a time limit.
+    // A client is waiting for the response, so the task runs before background work.
     Task(priority: .high) { promise.succeed(await rewrite(message)) }
     let bound = NIOLoopBound((exchange: self, use: use), eventLoop: context.eventLoop)
     promise.futureResult.whenSuccess { outcome in
@@ -302,7 +302,7 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // A request that could not be upgraded arrives afterwards like any other.
+    // A request that could not be upgraded arrives afterwards as a plain request.
     if error is NIOWebSocketUpgradeError { return }
     guard let error = error as? HTTPParserError else { return context.close(promise: nil) }
     switch state {
@@ -317,7 +317,7 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
     }
   }
 
-  /// Ends the client's time limit, because the server's applies from now on.
+  /// Ends the client's time limit, because the server's time limit applies from now on.
   func listen() { limit?.cancel() }
 
   func expect(within seconds: Int64) {

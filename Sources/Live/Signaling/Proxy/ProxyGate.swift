@@ -3,9 +3,9 @@ import NIOHTTP1
 
 /// Decides which requests a proxy forwards, and rewrites fields that name the proxy or the server.
 ///
-/// A proxy calls one server only. A web page must not use it to reach that server unseen, so
-/// requests under other names (DNS rebinding) and from pages of other origins are refused; the
-/// pages of the proxy itself and those of the server may call.
+/// A proxy calls only one server. Other web pages must not reach that server through the proxy, so
+/// requests for other host names (DNS rebinding) and requests from pages of other origins are
+/// refused. Pages of the proxy's origin and of the server's origin may call.
 struct ProxyGate: Sendable {
   /// The server, as `scheme://authority`.
   let upstreamOrigin: String
@@ -15,7 +15,7 @@ struct ProxyGate: Sendable {
   private let isSecure: Bool
 
   /// - Parameters:
-  ///   - hosts: names under which the proxy may be called, besides loopback.
+  ///   - hosts: host names that requests may use, besides loopback.
   ///   - origins: further origins whose pages may call.
   init(upstream: HTTPTarget, hosts: [String], origins: [String], isSecure: Bool) {
     let scheme = upstream.isSecure ? "https" : "http"
@@ -26,7 +26,7 @@ struct ProxyGate: Sendable {
     self.isSecure = isSecure
   }
 
-  /// Returns the refusal of a request; nil if it is forwarded.
+  /// Returns the refusal of a request; nil if the request is forwarded.
   func refusal(of head: HTTPRequestHead) -> HTTPResponse? {
     guard head.uri.hasPrefix("/"), head.method != .CONNECT, head.method != .TRACE else {
       return .refusal(400, "the relay forwards only requests for a path on its server")
@@ -57,23 +57,23 @@ struct ProxyGate: Sendable {
     return .refusal(403, "pages of other origins may not call this relay")
   }
 
-  /// Returns the proxy's origin under the host name in a request.
+  /// Returns the proxy's origin with the host name that a request uses.
   private func ownOrigin(_ host: String) -> String {
     "\(isSecure ? "https" : "http")://\(host)".lowercased()
   }
 
   // MARK: Requests
 
-  /// Fields that concern a single connection (RFC 9110 section 7.6.1), and those that the proxy
+  /// Fields that concern a single connection (RFC 9110 section 7.6.1), and fields that the proxy
   /// sets itself.
   private static let connectionFields: Set<String> = [
     "connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization",
     "te", "trailer", "transfer-encoding", "upgrade",
   ]
 
-  /// Returns the fields of a request to the server.
+  /// Returns the fields of a request for the server.
   ///
-  /// Compressed bodies are declined, because signaling is replaced in them.
+  /// The fields decline compressed bodies, because the proxy replaces signaling in bodies.
   func requestFields(_ head: HTTPRequestHead) -> HTTPHeaders {
     var fields = ProxyGate.passed(head.headers)
     let host = head.headers.first(name: "host") ?? ""
@@ -90,7 +90,7 @@ struct ProxyGate: Sendable {
     return fields
   }
 
-  /// Returns fields without those that concern a single connection.
+  /// Removes the fields that concern a single connection, and returns the others.
   private static func passed(_ fields: HTTPHeaders) -> HTTPHeaders {
     let named = Set(fields[canonicalForm: "connection"].map { $0.lowercased() })
     return HTTPHeaders(
@@ -102,7 +102,7 @@ struct ProxyGate: Sendable {
 
   // MARK: Responses
 
-  /// Returns the fields of a response to the client.
+  /// Returns the fields of a response for the client.
   func responseFields(_ head: HTTPResponseHead, to request: HTTPRequestHead) -> HTTPHeaders {
     let host = request.headers.first(name: "host") ?? ""
     var fields = HTTPHeaders()
@@ -122,7 +122,8 @@ struct ProxyGate: Sendable {
     return fields
   }
 
-  /// Returns a redirect's target: the proxy instead of the server; other hosts stay unchanged.
+  /// Returns a redirect's target, in which the proxy replaces the server; other targets are
+  /// unchanged.
   private func relocated(_ place: String, _ host: String) -> String {
     let rest = place.dropFirst(upstreamOrigin.count)
     guard place.lowercased().hasPrefix(upstreamOrigin),
@@ -218,7 +219,8 @@ enum ProxiedBody {
     "application/cbor", "application/connect+proto", "application/proto",
   ]
 
-  /// Determines how to forward a body from its Content-Type; a body without one is forwarded whole.
+  /// Determines how to forward a body from its Content-Type; a body without that field is forwarded
+  /// whole.
   init(_ fields: HTTPHeaders) {
     guard let field = fields.first(name: "content-type") else {
       self = .whole
@@ -236,8 +238,8 @@ enum ProxiedBody {
     }
   }
 
-  /// Returns the content encoding of a body that cannot be searched (RFC 9110 section 8.4); nil if
-  /// there is none.
+  /// Returns the content encoding (RFC 9110 section 8.4) that keeps a body from being searched; nil
+  /// if there is none.
   static func encoding(_ fields: HTTPHeaders) -> String? {
     let named = fields[canonicalForm: "content-encoding"].map { $0.lowercased() }
       .filter { $0 != "identity" && !$0.isEmpty }
@@ -258,7 +260,7 @@ package struct ProxiedMessage: Sendable {
   package var path = ""
   /// The path and query that the response's `Location` field names; nil if it names none.
   package var location: String?
-  /// The media type; nil if none is stated.
+  /// The media type; nil if there is none.
   package var type: String?
   package var bytes: [UInt8]
 
@@ -279,6 +281,6 @@ package struct ProxiedMessage: Sendable {
 package enum ProxiedOutcome: Sendable {
   case unchanged
   case replaced([UInt8])
-  /// The message must not be forwarded, for this reason, as one sentence.
+  /// The message must not be forwarded; one sentence says why.
   case refused(String)
 }

@@ -10,7 +10,7 @@ package import TLS
 /// signaling.
 ///
 /// Bodies that may contain signaling are collected; all others are streamed as fast as the receiver
-/// reads. It connects to no other host, whatever requests, redirects or descriptions name.
+/// reads. It connects to no other host, even if a request, redirect or description names one.
 package final class ProxyServer: Sendable {
   /// Replaces the signaling in a message; runs outside the network threads.
   package typealias Rewrite = @Sendable (ProxiedMessage) async -> ProxiedOutcome
@@ -45,16 +45,16 @@ package final class ProxyServer: Sendable {
     package var clientConnections = 512
     /// The size limit of all collected bodies together, in bytes.
     package var waitingBytes = 256 << 20
-    /// The time limit for the head of a connection's first request.
+    /// The time limit for the head of a connection's first request, in seconds.
     package var headSeconds: Int64 = 10
-    /// The time limit for a body that is collected.
+    /// The time limit for a body that is collected, in seconds.
     package var bodySeconds: Int64 = 30
-    /// The time limit for the next request on a connection.
+    /// The time limit for the next request on a connection, in seconds.
     package var idleSeconds: Int64 = 60
-    /// The time limit for connecting to the server, including the TLS handshake.
+    /// The time limit for connecting to the server, including the TLS handshake, in seconds.
     package var connectSeconds: Int64 = 10
-    /// The time limit for a silent server before and during its response, and for a silent client
-    /// while it sends or reads.
+    /// How long the server may be silent before and during its response, and the client while it
+    /// sends or reads, in seconds.
     package var silenceSeconds: Int64 = 300
 
     package init() {}
@@ -90,7 +90,7 @@ package final class ProxyServer: Sendable {
     _ settings: Settings, notice: @escaping @Sendable (String) -> Void, rewrite: @escaping Rewrite
   ) async throws(HTTPError) -> ProxyServer {
     let target = try ProxyServer.target(settings.upstream)
-    // Report problems with the files now rather than to the first client.
+    // Report problems with the certificate files now, not when the first client connects.
     if let identity = settings.identity { _ = try TLSHandler(.server(identity)) }
     if target.isSecure {
       _ = try TLSHandler(
@@ -124,7 +124,7 @@ package final class ProxyServer: Sendable {
     }
   }
 
-  /// Throws unless a URL names a server, without a path.
+  /// Throws an error unless a URL names a server and has no path.
   package static func check(upstream: String) throws(HTTPError) { _ = try target(upstream) }
 
   static func target(_ url: String) throws(HTTPError) -> HTTPTarget {
@@ -197,7 +197,7 @@ final class ProxyNumbers: Sendable {
 struct ProxySockets: Sendable {
   let route: ProxyRoute
   let connections: OpenConnections
-  /// The server's side of a connection that is being upgraded.
+  /// The server's WebSocket while the client's connection is being upgraded.
   private let opened = ProxyOpened()
 
   init(route: ProxyRoute, connections: OpenConnections) {
@@ -283,8 +283,8 @@ struct ProxySockets: Sendable {
   }
 }
 
-/// The server's WebSocket for a connection whose upgrade is under way, closed with that connection
-/// unless it is fetched.
+/// Holds the server's WebSocket while the client's connection is being upgraded; the WebSocket is
+/// closed with that connection unless `remove()` is called first.
 private final class ProxyOpened: Sendable {
   private let socket = Mutex<WebSocket?>(nil)
 
@@ -298,7 +298,7 @@ private final class ProxyOpened: Sendable {
   }
 }
 
-/// Connects a client's WebSocket to the server's, and replaces signaling in their messages.
+/// Passes messages between a client's WebSocket and the server's, and replaces signaling in them.
 private struct ProxyBridge: Sendable {
   let near: WebSocket
   let far: WebSocket
@@ -334,7 +334,7 @@ private struct ProxyBridge: Sendable {
             isText ? .text(String(decoding: new, as: UTF8.self)) : .binary(new))
         case .refused(let reason):
           route.notice("\(place): \(reason)")
-          // The reason in a close frame has at most 123 bytes (RFC 6455 section 5.5).
+          // `post` cuts off the reason after 123 bytes (RFC 6455 section 5.5).
           source.post(close: .policyViolation, reason: reason)
           sink.post(close: .policyViolation, reason: "refused by a relay")
           return

@@ -12,10 +12,10 @@ final class ProxyUpstream: ChannelDuplexHandler {
   private weak var exchange: ProxyExchange?
   private let limits: ProxyServer.Limits
   private var context: ChannelHandlerContext?
-  /// The request's parts that wait until the connection is open.
+  /// Parts of the request that wait until the connection is open.
   private var waiting: [HTTPClientRequestPart] = []
   private var waitingBytes = 0
-  /// Whether the client reads too slowly for more of the response.
+  /// Whether reading the response is paused, because the client reads too slowly.
   private var isHeld = false
   private var wantsRead = false
   private var isOver = false

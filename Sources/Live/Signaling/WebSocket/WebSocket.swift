@@ -4,8 +4,8 @@ import Synchronization
 
 /// A client's or server's open WebSocket (RFC 6455).
 ///
-/// Messages are complete and in order. Pings are answered, and sent at intervals. A slow receiver
-/// limits how much is read from the socket.
+/// Messages are delivered whole and in order. The WebSocket answers pings, and sends pings at
+/// intervals. If the receiver is slow, less is read from the socket.
 package final class WebSocket: Sendable {
   /// The negotiated subprotocol, if any.
   package let subprotocol: String?
@@ -67,7 +67,7 @@ package final class WebSocket: Sendable {
   /// How the connection ended; nil while it is open.
   package var closure: WebSocketClosure? { inbox.closure }
 
-  /// Waits until the connection is closed, which always happens eventually.
+  /// Waits until the connection has ended, and returns how it ended.
   package func closed() async -> WebSocketClosure { await inbox.ending() }
 }
 
@@ -118,7 +118,7 @@ final class WebSocketInbox: Sendable {
     waiter?.continuation.resume(returning: message)
   }
 
-  /// Returns whether reading must stop; a reader will resume it.
+  /// Returns whether the inbox is full, so that reading must stop until `next(resume:)` resumes it.
   func holdIfFull() -> Bool {
     state.withLock { state in
       state.isHeld = state.byteCount >= byteMaximum || state.messages.count >= messageMaximum
@@ -156,7 +156,7 @@ final class WebSocketInbox: Sendable {
     } onCancel: {
       cancel(number)
     }
-    // A wait cancelled after it received its message left its number here.
+    // If the wait was cancelled after it received its message, its number is still in the set.
     state.withLock { _ = $0.cancelled.remove(number) }
     return message
   }
@@ -192,7 +192,7 @@ final class WebSocketInbox: Sendable {
     waiter?.continuation.resume(returning: nil)
   }
 
-  /// Waits until the connection has ended.
+  /// Waits until the connection has ended, and returns how it ended.
   func ending() async -> WebSocketClosure {
     await withCheckedContinuation { continuation in
       let closure = state.withLock { state -> WebSocketClosure? in
@@ -261,7 +261,7 @@ package struct WebSocketClosure: Hashable, Sendable {
   }
 }
 
-/// Limits on the messages, the unread and unsent data and the handshake of a WebSocket.
+/// A WebSocket's limits on messages, unread and unsent data, and the handshake.
 package struct WebSocketLimits: Hashable, Sendable {
   /// The longest message in bytes, over all its frames; longer messages end the connection.
   package var messageBytes = 1 << 20
@@ -273,8 +273,8 @@ package struct WebSocketLimits: Hashable, Sendable {
   package var unsentBytes = 4 << 20
   /// The time limit for the handshake, in seconds.
   package var handshakeSeconds: Int64 = 10
-  /// The interval between pings, in seconds; the connection ends if nothing arrives between two of
-  /// them.
+  /// The interval between pings, in seconds; the connection ends if nothing arrives between two
+  /// pings.
   package var pingSeconds: Int64 = 20
   /// The maximum time that the peer may take to agree to a close, in seconds.
   package var closeSeconds: Int64 = 5
@@ -282,7 +282,8 @@ package struct WebSocketLimits: Hashable, Sendable {
   package init() {}
 }
 
-/// An error that says, in one sentence, why a WebSocket could not be opened or a message not sent.
+/// An error that says, in one sentence, why a WebSocket could not be opened or a message could not
+/// be sent.
 package struct WebSocketError: Error, Hashable, Sendable, CustomStringConvertible {
   package var reason: String
   /// The status of the response that refused a connection; nil for other reasons.

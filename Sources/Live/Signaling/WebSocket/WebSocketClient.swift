@@ -21,7 +21,8 @@ extension WebSocket {
       url: url, subprotocols: subprotocols, token: token, headers: headers, limits: limits)
     let loop = MultiThreadedEventLoopGroup.singleton.next()
     let promise = loop.makePromise(of: WebSocket.self)
-    // The deadline below is shorter: it covers the complete handshake and has its own message.
+    // Set a longer time limit here than the deadline below, which covers the complete handshake and
+    // has its own message.
     let connection = ClientBootstrap(group: loop)
       .connectTimeout(.seconds(limits.handshakeSeconds * 2))
       .channelOption(.tcpOption(.tcp_nodelay), value: 1)

@@ -10,7 +10,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
 
   private enum State {
     case open
-    /// A close frame was sent; the peer's is awaited.
+    /// A close frame was sent; the peer's close frame has not arrived yet.
     case closing(WebSocketClosure)
     case over
   }
@@ -25,8 +25,8 @@ final class WebSocketHandler: ChannelDuplexHandler {
   private var isReadHeld = false
   /// Whether nothing has arrived since the last ping.
   private var isQuiet = false
-  /// The ping to answer once the peer reads again; answering the last is enough (RFC 6455 section
-  /// 5.5.3).
+  /// The ping to answer once the peer reads again; answering the last ping is enough (RFC 6455
+  /// section 5.5.3).
   private var waitingPing: ByteBuffer?
   private var pinging: RepeatedTask?
   private var closing: Scheduled<Void>?
@@ -151,7 +151,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
   // MARK: Pings
 
   private func ping(_ context: ChannelHandlerContext) {
-    // While reading is stopped, silence proves nothing.
+    // While reading is stopped, silence does not mean that the peer is gone.
     guard case .open = state, !isReadHeld else { return }
     guard !isQuiet else {
       let reason = "the remote peer sent nothing for \(limits.pingSeconds) s after a ping"
@@ -200,8 +200,8 @@ final class WebSocketHandler: ChannelDuplexHandler {
 
   /// Ends a connection whose peer violates the protocol.
   ///
-  /// Closing with unread bytes would reset the connection before the peer has read the reason, so
-  /// the rest is read and dropped for a while.
+  /// Closing the connection before its bytes are read would reset it, and the peer could not read
+  /// the reason. Further bytes are therefore read and dropped for a while.
   private func refuse(
     _ code: WebSocketCloseCode, _ reason: String, _ context: ChannelHandlerContext
   ) {
@@ -303,7 +303,7 @@ extension String {
 
 /// Assembles messages from frames, and detects violations of RFC 6455.
 struct WebSocketAssembler {
-  /// The result of a frame.
+  /// The result of receiving a frame.
   enum Outcome: Equatable {
     /// Nothing yet: part of a message, or an unsolicited pong.
     case nothing
@@ -316,7 +316,7 @@ struct WebSocketAssembler {
 
   private enum Kind { case text, binary }
 
-  /// Whether frames must be masked, as clients' must (RFC 6455 section 5.1).
+  /// Whether received frames must be masked, as frames from clients must be (RFC 6455 section 5.1).
   private let expectsMask: Bool
   private let messageMaximum: Int
   private var kind: Kind?

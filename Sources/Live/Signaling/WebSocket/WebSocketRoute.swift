@@ -44,13 +44,14 @@ package struct WebSocketRoute: Sendable {
     return nil
   }
 
-  /// Returns whether the route serves a request; with a prefix, only if it asks for a WebSocket.
+  /// Returns whether the route serves a request; a prefix route only serves requests for a
+  /// WebSocket.
   func matches(_ request: HTTPRequest) -> Bool {
     guard isPrefix else { return path == request.path }
     return request.path.hasPrefix(path) && request.header("Upgrade")?.lowercased() == "websocket"
   }
 
-  /// Returns whether the route can serve a client.
+  /// Returns whether the client supports one of the route's subprotocols, or none is required.
   func speaks(with request: HTTPRequest) -> Bool {
     subprotocols.isEmpty || subprotocol(for: request) != nil
   }
@@ -117,13 +118,13 @@ struct WebSocketUpgrading: Sendable {
     pipeline.removeHandler(context: try pipeline.context(handlerType: HTTPExchange.self))
       .assumeIsolated().whenFailure { _ in channel.close(promise: nil) }
     guard let route = route(for: request) else { return }
-    // From here on silence is normal, and pings detect failures.
+    // From here on, an idle connection is normal, and pings detect failures.
     connections.setAnswering(channel, true)
     let inbox = WebSocketInbox(route.limits)
     try pipeline.addHandler(WebSocketHandler(route.limits, isServer: true, inbox: inbox))
     let socket = WebSocket(
       channel: channel, inbox: inbox, subprotocol: route.subprotocol(for: request))
-    // A client is waiting, as for a response, so this task goes ahead of background work.
+    // A client is waiting, so the task runs before background work.
     Task(priority: .high) {
       await route.handler(socket, request)
       await socket.close()

@@ -1,10 +1,10 @@
 import AudioSession
 public import Foundation
 
-/// AVFoundation's names for the audio session, in place of its class.
+/// The audio session under AVFoundation's names; replaces AVFoundation's class.
 ///
-/// There is one shared object. It shares its settings with `RTCAudioSession` and acquires that
-/// object's lock for each call, since AVFoundation's class needs no lock.
+/// There is one shared object. It shares its settings with `RTCAudioSession`, and acquires the lock
+/// of `RTCAudioSession` for each call, because callers of AVFoundation's class need no lock.
 public final class AVAudioSession: Sendable {
   private static let shared = AVAudioSession()
 
@@ -41,7 +41,7 @@ public final class AVAudioSession: Sendable {
     }
   }
 
-  /// A mode, which optimizes the session for a use.
+  /// A mode, which optimizes the session for a kind of use, such as voice calls.
   public struct Mode: RawRepresentable, Hashable, Sendable {
     /// The mode's name in AVFoundation.
     public let rawValue: String
@@ -50,17 +50,17 @@ public final class AVAudioSession: Sendable {
 
     /// No special use.
     public static let `default` = Mode(rawValue: "AVAudioSessionModeDefault")
-    /// Voice calls, with speech close to the ear.
+    /// Voice calls.
     public static let voiceChat = Mode(rawValue: "AVAudioSessionModeVoiceChat")
     /// Video calls.
     public static let videoChat = Mode(rawValue: "AVAudioSessionModeVideoChat")
-    /// Speech in a game.
+    /// Voice chat in games.
     public static let gameChat = Mode(rawValue: "AVAudioSessionModeGameChat")
     /// Recording video with audio.
     public static let videoRecording = Mode(rawValue: "AVAudioSessionModeVideoRecording")
-    /// As little processing as possible.
+    /// Measurements, with as little processing as possible.
     public static let measurement = Mode(rawValue: "AVAudioSessionModeMeasurement")
-    /// Films.
+    /// Playing films.
     public static let moviePlayback = Mode(rawValue: "AVAudioSessionModeMoviePlayback")
     /// Podcasts and audiobooks.
     public static let spokenAudio = Mode(rawValue: "AVAudioSessionModeSpokenAudio")
@@ -100,7 +100,7 @@ public final class AVAudioSession: Sendable {
   public enum PortOverride: UInt, Sendable {
     /// No override.
     case none = 0
-    /// Overrides the route with the loudspeaker: `spkr`.
+    /// Overrides the route with the loudspeaker; the value is the four-character code `spkr`.
     case speaker = 0x7370_6b72
   }
 
@@ -126,7 +126,7 @@ public final class AVAudioSession: Sendable {
     /// Creates options from bits.
     public init(rawValue: UInt) { self.rawValue = rawValue }
 
-    /// Lets other applications resume; no effect here, since none is interrupted on this system.
+    /// Lets interrupted applications resume; no effect here, because this system interrupts none.
     public static let notifyOthersOnDeactivation = SetActiveOptions(rawValue: 1)
   }
 
@@ -152,7 +152,7 @@ public final class AVAudioSession: Sendable {
     case categoryChange = 3
     /// The port was overridden.
     case override = 4
-    /// The format of the same ports changed.
+    /// The ports stayed the same, but their format changed.
     case routeConfigurationChange = 8
 
     init(_ native: AudioRouteChangeReason) {
@@ -169,7 +169,8 @@ public final class AVAudioSession: Sendable {
   }
 }
 
-/// A data source of a microphone or output, in place of AVFoundation's class; there are none here.
+/// A data source of a microphone or output; replaces AVFoundation's class, but is never created
+/// here.
 public final class AVAudioSessionDataSourceDescription: Sendable {
   /// The display name.
   public let dataSourceName: String
@@ -177,11 +178,11 @@ public final class AVAudioSessionDataSourceDescription: Sendable {
   init(dataSourceName: String) { self.dataSourceName = dataSourceName }
 }
 
-/// A microphone or an output, in place of AVFoundation's class.
+/// A microphone or an output; replaces AVFoundation's class.
 public final class AVAudioSessionPortDescription: Sendable {
   /// The port's type.
   public let portType: AVAudioSession.Port
-  /// The device's name, as in takes.
+  /// The device's name, as recorded in takes.
   public let portName: String
   /// The port's identifier, which is its name.
   public var uid: String { portName }
@@ -191,7 +192,7 @@ public final class AVAudioSessionPortDescription: Sendable {
   }
 }
 
-/// The inputs and outputs in use, in place of AVFoundation's class.
+/// The inputs and outputs in use; replaces AVFoundation's class.
 public final class AVAudioSessionRouteDescription: Sendable {
   /// The microphones in use.
   public let inputs: [AVAudioSessionPortDescription]
@@ -254,7 +255,7 @@ extension AVAudioSession {
     try change { try $0.setActive(active) }
   }
 
-  /// Sends output to the loudspeaker, or back to the route's own output.
+  /// Sends output to the loudspeaker, or restores the route's normal output.
   public func overrideOutputAudioPort(_ portOverride: PortOverride) throws {
     try change { try $0.overrideOutputAudioPort(portOverride) }
   }
@@ -284,9 +285,9 @@ extension AVAudioSession {
 
   // MARK: State
 
-  /// The category; before the first connection, the one that the application has set.
+  /// The category; before the first connection, the category that the application has set.
   public var category: Category { Category(rawValue: shared.category) }
-  /// The mode; before the first connection, the one that the application has set.
+  /// The mode; before the first connection, the mode that the application has set.
   public var mode: Mode { Mode(rawValue: shared.mode) }
   /// How the category mixes with other audio, and which ports it may use.
   public var categoryOptions: CategoryOptions { shared.categoryOptions }

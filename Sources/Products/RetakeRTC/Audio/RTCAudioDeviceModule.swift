@@ -39,7 +39,7 @@ public final class RTCAudioDeviceModule: Sendable {
   private struct State: Sendable {
     var delegate = WeakDelegate<any RTCAudioDeviceModuleDelegate> { nil }
     var session: AudioSession?
-    /// The subtype set by the application; nil leaves the device as its session configures it.
+    /// The subtype that the application set; nil leaves the choice to the session.
     var subType: OSType?
   }
 
@@ -48,14 +48,14 @@ public final class RTCAudioDeviceModule: Sendable {
   /// Creates a module for the machine's microphone and loudspeaker; without PulseAudio or PipeWire
   /// it records silence and plays nothing.
   ///
-  /// It starts with its factory's first connection.
+  /// The module starts with its factory's first connection.
   public init() { state = Mutex(State()) }
 
   private static let machine = Mutex<(@Sendable () -> any AudioDeviceModule)?>(nil)
 
   /// Replaces the machine's microphone and loudspeaker.
-  /// - Parameter make: creates a device for each module without a session; nil restores the
-  ///   machine's own device.
+  /// - Parameter make: creates the device of each module that was created without a session; nil
+  ///   restores the machine's own device.
   public static func useDevice(_ make: (@Sendable () -> any AudioDeviceModule)?) {
     machine.withLock { $0 = make }
   }
@@ -94,16 +94,17 @@ public final class RTCAudioDeviceModule: Sendable {
     try? session.call(.setProcessing(isVoice ? .voice : .custom(subType)))
   }
 
-  /// Supplies recorded audio, such as a broadcast's, while the device itself records nothing.
+  /// Supplies recorded audio, for example from a screen broadcast, while the device itself records
+  /// nothing.
   ///
   /// Audio that is rejected, or arrives before the factory has a connection, is dropped; the
-  /// session counts rejected chunks. It may be called from several threads.
+  /// session counts rejected chunks. This method may be called from several threads.
   public func deliverRecordedData(_ sampleBuffer: CMSampleBuffer) {
     guard let chunk = sampleBuffer.chunk else { return }
     _ = try? audioSession?.deliver(chunk)
   }
 
-  /// Creates a session, with the machine's device, if the module has none.
+  /// Creates an audio session with the machine's device, unless the module already has a session.
   package func begin(in session: Session) {
     var policy = AudioSessionPolicy()
     policy.declaresMicrophoneUse = CaptureAccess.shared.isDeclared(.audio)
@@ -150,7 +151,7 @@ private final class AccessDevice: AudioDeviceModule {
   }
 }
 
-/// Connects a factory's tracks and connections with its audio device.
+/// Connects a factory's tracks and connections to its audio device.
 final class AudioLines: Sendable {
   private let attachments = Mutex<[Key: AudioAttachment]>([:])
   private let module: RTCAudioDeviceModule
@@ -163,14 +164,14 @@ final class AudioLines: Sendable {
 
   init(_ module: RTCAudioDeviceModule) { self.module = module }
 
-  /// Starts the module with the first connection; creates a session if it has none.
+  /// Starts the module with the first connection; creates an audio session if the module has none.
   func begin(in session: Session) { module.begin(in: session) }
 
   /// Reports that the user started or stopped speaking while the track is disabled.
   func notify(isSpeaking: Bool) { module.notify(isSpeaking ? .started : .ended) }
 
-  /// Sends the audio that the device records; the track is silent if the device or the user
-  /// refuses.
+  /// Sends the audio that the device records; the track is silent if the device does not record or
+  /// the user denies access.
   func send(_ connection: PeerConnection, _ transceiver: UInt32) {
     attach(connection, sending: transceiver)
   }

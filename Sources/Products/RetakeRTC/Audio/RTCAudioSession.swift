@@ -25,7 +25,7 @@ public struct RTCAudioSessionError: LocalizedError, CustomNSError, Hashable {
 
   /// The reason in one sentence.
   public var errorDescription: String? { reason }
-  /// `kRTCAudioSessionErrorDomain`.
+  /// The error domain, always `kRTCAudioSessionErrorDomain`.
   public static var errorDomain: String { kRTCAudioSessionErrorDomain }
   /// The error code, as in the Objective-C header.
   public var errorCode: Int {
@@ -33,8 +33,10 @@ public struct RTCAudioSessionError: LocalizedError, CustomNSError, Hashable {
   }
 }
 
-/// The process's audio session, which controls the sessions of all factories that use the machine's
-/// device, or one session that the application set.
+/// The process's audio session.
+///
+/// It controls the sessions of all factories that use the machine's device, or only the session
+/// that the application set with `use`.
 ///
 /// Settings are stored, so they can be made before the first factory exists.
 public final class RTCAudioSession: Sendable {
@@ -44,7 +46,7 @@ public final class RTCAudioSession: Sendable {
   }
 
   private struct State: Sendable {
-    /// The session that the application set in place of the factories' sessions.
+    /// The session that the application set to replace the factories' sessions.
     var chosen: AudioSession?
     var listening: Task<Void, Never>?
     /// The factories' sessions, newest last.
@@ -66,7 +68,7 @@ public final class RTCAudioSession: Sendable {
   /// Returns the process's shared audio session.
   public static func sharedInstance() -> RTCAudioSession { shared }
 
-  /// The same session under AVFoundation's names.
+  /// The same session with AVFoundation's interface.
   public var session: AVAudioSession { AVAudioSession.sharedInstance() }
 
   /// Replaces the factories' sessions with one session; nil restores them and discards the settings
@@ -101,7 +103,7 @@ public final class RTCAudioSession: Sendable {
     }
   }
 
-  /// The unfinished sessions, to which calls apply.
+  /// The sessions that have not finished; calls apply to all of them.
   private var sessions: [AudioSession] {
     state.withLock { $0.sessions }.filter { !$0.isFinished }
   }
@@ -143,14 +145,15 @@ public final class RTCAudioSession: Sendable {
   public var isLocked: Bool { snapshot?.isLocked ?? (kept.locks > 0) }
   /// Whether the session is active.
   public var isActive: Bool { snapshot?.isActive ?? false }
-  /// The AVFoundation name of the category; before the first connection, of the category set so
-  /// far.
+  /// The AVFoundation name of the category; before the first connection, the category that the
+  /// application has set.
   public var category: String {
     AVAudioSession.Category(
       AudioSessionCategory(rawValue: snapshot?.category ?? kept.category.rawValue)
     ).rawValue
   }
-  /// The AVFoundation name of the mode; before the first connection, of the mode set so far.
+  /// The AVFoundation name of the mode; before the first connection, the mode that the application
+  /// has set.
   public var mode: String {
     AVAudioSession.Mode(AudioSessionMode(rawValue: snapshot?.mode ?? kept.mode.rawValue)).rawValue
   }
@@ -190,7 +193,7 @@ public final class RTCAudioSession: Sendable {
   }
   /// The preferred sample rate in Hz.
   public var preferredSampleRate: Double { Double(wanted.sampleRate) }
-  /// The I/O buffer duration in seconds, which is the preferred one.
+  /// The I/O buffer duration in seconds, which equals the preferred duration.
   public var ioBufferDuration: TimeInterval { preferredIOBufferDuration }
   /// The preferred I/O buffer duration in seconds.
   public var preferredIOBufferDuration: TimeInterval {
@@ -231,8 +234,7 @@ public final class RTCAudioSession: Sendable {
     throw RTCAudioSessionError("the system controls the microphone's gain here")
   }
 
-  /// Requests permission for the microphone and prepares it, unless the audio session does so by
-  /// itself.
+  /// Requests permission for the microphone now, rather than when the first connection sends audio.
   /// - Parameter completionHandler: receives the error; nil on success.
   public func initializeInput(completionHandler: @escaping ((any Error)?) -> Void) {
     do {
@@ -269,7 +271,7 @@ public final class RTCAudioSession: Sendable {
     try setMode(AVAudioSession.Mode(rawValue: mode))
   }
 
-  /// Sends output to the loudspeaker, or back to the route's own output.
+  /// Sends output to the loudspeaker, or restores the route's normal output.
   public func overrideOutputAudioPort(_ portOverride: AVAudioSession.PortOverride) throws {
     try call(.overridePort(portOverride == .speaker ? .speaker : .none))
   }
@@ -334,7 +336,7 @@ public final class RTCAudioSession: Sendable {
     delegates.withLock { $0.append(delegate) }
   }
 
-  /// Removes a delegate; one that was not added is ignored.
+  /// Removes a delegate; a delegate that was not added is ignored.
   public func remove(_ delegate: any RTCAudioSessionDelegate) {
     let gone = WeakDelegate { [weak delegate] in delegate }
     delegates.withLock { delegates in

@@ -43,7 +43,7 @@ public final class RTCAudioSessionConfiguration {
         AudioSessionConfiguration())
   }
 
-  /// The default configuration that the application set; nil leaves the audio session's own.
+  /// The default configuration that the application set; nil for the audio session's own default.
   static var chosen: AudioSessionConfiguration? { usual.withLock { $0 } }
 
   /// Sets the default configuration for factories that start later.
@@ -64,10 +64,10 @@ public final class RTCAudioSessionConfiguration {
   }
 }
 
-/// Converts a number to an integer; a number that is not finite becomes 0, which a device rejects.
+/// Rounds to an integer; a number that does not fit becomes 0, which a device rejects.
 func whole(_ value: Double) -> Int { Int(exactly: value.rounded()) ?? 0 }
 
-/// An audio session's mode, with the category's AVFoundation name.
+/// A combination of category, mode and output that client SDKs set together.
 package enum AudioModeChoice: Sendable {
   /// A category with the default mode.
   case plain(AVAudioSession.Category, toSpeaker: Bool)
@@ -100,7 +100,7 @@ struct KeptAudioSettings: Sendable {
   private(set) var isManual = false
   private(set) var isEnabled = false
   private var activations = 0
-  /// The last call of each kind, in order; a complete configuration replaces all earlier ones.
+  /// The last call of each kind, in order; a complete configuration replaces all earlier calls.
   private var settings: [AudioSessionCall] = []
 
   /// Records a call for later sessions.
@@ -131,7 +131,7 @@ struct KeptAudioSettings: Sendable {
     }
   }
 
-  /// Records a mode as the calls it consists of.
+  /// Records a combined mode as separate calls for its category, mode and port.
   private mutating func store(_ mode: AudioMode, _ options: AudioSessionOptions) {
     for operation in mode.operations(options: options, current: category) {
       switch operation {
@@ -198,7 +198,7 @@ public protocol RTCAudioSessionDelegate: AnyObject {
     _ audioSession: RTCAudioSession, failedToSetActive active: Bool, error: any Error)
 }
 
-// Methods that the header marks as optional.
+// Methods that the Objective-C header marks as optional.
 extension RTCAudioSessionDelegate {
   /// Does nothing by default.
   public func audioSessionDidBeginInterruption(_ session: RTCAudioSession) {}

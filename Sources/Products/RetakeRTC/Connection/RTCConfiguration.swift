@@ -16,7 +16,8 @@ public enum RTCIceTransportPolicy: Int, Sendable {
   case all
 }
 
-/// How media is bundled for a peer without BUNDLE, numbered as in the Objective-C header.
+/// How media is bundled for a peer that does not support BUNDLE, numbered as in the Objective-C
+/// header.
 public enum RTCBundlePolicy: Int, Sendable {
   /// One transport per media kind.
   case balanced
@@ -34,8 +35,8 @@ public enum RTCBundlePolicy: Int, Sendable {
   }
 }
 
-/// The policy for RTCP on RTP's port, numbered as in the Objective-C header, without effect: RTCP
-/// always shares that port.
+/// Whether RTCP must share RTP's port, numbered as in the Objective-C header; no effect here,
+/// because RTCP always shares RTP's port.
 public enum RTCRtcpMuxPolicy: Int, Sendable {
   /// RTCP may have its own port if the peer insists.
   case negotiate
@@ -85,7 +86,7 @@ public enum RTCTlsCertPolicy: Int, Sendable {
   case insecureNoCheck
 }
 
-/// The addresses of one STUN or TURN service.
+/// A STUN or TURN service: its addresses and credentials.
 public final class RTCIceServer: Sendable {
   /// `stun:`, `turn:` and `turns:` URIs.
   public let urlStrings: [String]
@@ -124,7 +125,7 @@ public final class RTCConfiguration {
   public var iceServers: [RTCIceServer] = []
   /// The candidates that may be used.
   public var iceTransportPolicy = RTCIceTransportPolicy.all
-  /// How media is bundled for a peer without BUNDLE.
+  /// How media is bundled for a peer that does not support BUNDLE.
   public var bundlePolicy = RTCBundlePolicy.balanced
   /// Whether RTCP must share RTP's port.
   public var rtcpMuxPolicy = RTCRtcpMuxPolicy.require
@@ -140,8 +141,8 @@ public final class RTCConfiguration {
   public var certificate: RTCCertificate?
   /// Whether IPv6 addresses are excluded.
   public var disableIPV6 = false
-  /// The milliseconds of silence after which the connection counts as disconnected, at least 100;
-  /// -1 means 7000.
+  /// After how many milliseconds of silence the connection counts as disconnected: at least 100; -1
+  /// means 7000.
   public var iceConnectionReceivingTimeout: Int32 = -1
   /// The number of transports that gather candidates in advance.
   public var iceCandidatePoolSize: Int32 = 0
@@ -157,7 +158,7 @@ public final class RTCConfiguration {
     values = other
   }
 
-  /// The configuration's values, in a form that is Sendable.
+  /// A Sendable copy of the configuration's values.
   struct Values: Sendable {
     var iceServers: [RTCIceServer]
     var iceTransportPolicy: RTCIceTransportPolicy
@@ -311,7 +312,8 @@ public final class RTCMediaConstraints: Sendable {
   private let mandatory: [String: String]
   private let optional: [String: String]
 
-  /// Creates constraints; a mandatory one takes precedence over an optional one of the same name.
+  /// Creates constraints; a mandatory constraint takes precedence over an optional constraint of
+  /// the same name.
   public init(
     mandatoryConstraints: [String: String]?, optionalConstraints: [String: String]?
   ) {
@@ -319,7 +321,7 @@ public final class RTCMediaConstraints: Sendable {
     optional = optionalConstraints ?? [:]
   }
 
-  /// Returns whether a constraint is enabled, mandatory before optional; nil if it is missing.
+  /// Returns whether a constraint is enabled; nil if it is missing.
   func wants(_ name: String) -> Bool? {
     switch (mandatory[name] ?? optional[name])?.lowercased() {
     case kRTCMediaConstraintsValueTrue: true

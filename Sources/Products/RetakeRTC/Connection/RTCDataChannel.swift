@@ -10,11 +10,12 @@ public final class RTCDataChannel: Sendable {
     var delegate = WeakDelegate<any RTCDataChannelDelegate> { nil }
     /// The number of bytes that the stack has not accepted yet.
     var unsent = 0
-    /// The largest message that the peer accepts, once known; 0 for no limit.
+    /// The size in bytes of the largest message that the peer accepts; nil until it is known, 0 for
+    /// no limit.
     var largest: UInt64?
   }
 
-  /// The queue's limit in bytes, as in libwebrtc.
+  /// The maximum number of queued bytes, as in libwebrtc.
   private static let unsentMaximum = 16 << 20
 
   private let channel: DataChannel
@@ -47,7 +48,7 @@ public final class RTCDataChannel: Sendable {
   public var maxPacketLifeTime: UInt16 { channel.maxPacketLifeTime ?? .max }
   /// The maximum number of retransmissions of a message; 65535 for no limit.
   public var maxRetransmits: UInt16 { channel.maxRetransmits ?? .max }
-  /// Whether the applications on both ends created the channel.
+  /// Whether the applications on both sides created the channel (W3C `negotiated`).
   public var isNegotiated: Bool { channel.negotiated }
   /// The stream identifier; -1 until the association is established.
   public var channelId: Int32 { channel.id.map { Int32($0) } ?? -1 }
@@ -172,7 +173,7 @@ public final class RTCDataChannelConfiguration {
   public var maxPacketLifeTime: Int32 = -1
   /// The maximum number of retransmissions of a message; -1 for no limit.
   public var maxRetransmits: Int32 = -1
-  /// Whether the applications on both ends create the channel.
+  /// Whether the applications on both sides create the channel (W3C `negotiated`).
   public var isNegotiated = false
   /// The stream identifier; -1 lets the association choose.
   public var channelId: Int32 = -1
@@ -196,7 +197,7 @@ public protocol RTCDataChannelDelegate: AnyObject {
   func dataChannel(_ dataChannel: RTCDataChannel, didChangeBufferedAmount amount: UInt64)
 }
 
-// Methods that the header marks as optional.
+// Methods that the Objective-C header marks as optional.
 extension RTCDataChannelDelegate {
   /// Does nothing by default.
   public func dataChannel(

@@ -166,7 +166,7 @@ public enum RTCSourceState: Int, Sendable {
   }
   /// The track's identifier.
   nonisolated public final var trackId: String { core.id }
-  /// Whether the track is enabled; a disabled track is silent or black while its packets continue.
+  /// Whether the track is enabled; a disabled track is silent or black, but its packets continue.
   nonisolated public final var isEnabled: Bool {
     get { core.isEnabled }
     set { core.isEnabled = newValue }

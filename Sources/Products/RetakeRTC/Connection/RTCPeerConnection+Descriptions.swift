@@ -8,9 +8,9 @@ import Wire
 extension RTCPeerConnection {
   /// Creates an offer.
   ///
-  /// If true, `OfferToReceiveAudio` and `OfferToReceiveVideo` add a receiving transceiver unless
-  /// there is one; if false, they stop receiving on all (webrtc-pc section 4.4.3.2). `IceRestart`
-  /// restarts ICE.
+  /// If `OfferToReceiveAudio` or `OfferToReceiveVideo` is true, a receiving transceiver of that
+  /// kind is added unless there is one; if it is false, all transceivers of that kind stop
+  /// receiving (webrtc-pc section 4.4.3.2). `IceRestart` restarts ICE.
   public func offer(
     for constraints: RTCMediaConstraints,
     completionHandler: @escaping (RTCSessionDescription?, (any Error)?) -> Void
@@ -161,7 +161,7 @@ extension RTCPeerConnection {
     }
   }
 
-  /// Applies an offer's constraint on receiving a kind; nil changes nothing.
+  /// Applies an offer's constraint on receiving a kind of media; nil changes nothing.
   private func receive(_ kind: MediaKind, _ wants: Bool?) {
     guard let wants else { return }
     let receiving = infos.filter { $0.kind == kind && $0.direction.receives }
@@ -180,7 +180,7 @@ extension RTCPeerConnection {
 }
 
 // Records the application's signaling: the descriptions and candidates that it gets from the
-// connection, and the remote ones that it passes in.
+// connection, and the remote descriptions and candidates that it passes in.
 extension PeerConnection {
   fileprivate func record(_ description: SessionDescription, isInbound: Bool) {
     guard description.type != .rollback else { return }

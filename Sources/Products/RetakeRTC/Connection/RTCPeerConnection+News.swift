@@ -207,7 +207,7 @@ public protocol RTCPeerConnectionDelegate: AnyObject {
     didFailToGatherIceCandidate event: RTCIceCandidateErrorEvent)
 }
 
-// Methods that the header marks as optional.
+// Methods that the Objective-C header marks as optional.
 extension RTCPeerConnectionDelegate {
   /// Does nothing by default.
   public func peerConnection(

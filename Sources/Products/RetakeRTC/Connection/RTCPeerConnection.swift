@@ -70,10 +70,10 @@ public final class RTCPeerConnection: Sendable {
     RTCConfiguration(copying: state.withLock { $0.values })
   }
 
-  /// Sets new servers and a new transport policy, which apply from the next gathering on: the first
-  /// one, or the one after an ICE restart.
-  /// - Returns: false if any other setting differs from the current one, if the configuration is
-  ///   not supported, or if the connection is closed.
+  /// Sets new servers and a new transport policy, which apply the next time that candidates are
+  /// gathered: initially, or after an ICE restart.
+  /// - Returns: false if any other setting would change, if the configuration is not supported, or
+  ///   if the connection is closed.
   public func setConfiguration(_ configuration: RTCConfiguration) -> Bool {
     let (new, old) = (configuration.values, state.withLock { $0.values })
     guard new.changesServersAlone(from: old), let native = configuration.native else {
@@ -155,7 +155,7 @@ extension RTCPeerConnection: Hashable {
 extension RTCPeerConnection {
   // MARK: Transceivers
 
-  /// The transceivers in order of creation, as the same objects each time.
+  /// The transceivers in order of creation; each is the same object every time.
   public var transceivers: [RTCRtpTransceiver] { infos.map { transceiver($0) } }
   /// The transceivers' senders.
   public var senders: [RTCRtpSender] { transceivers.map(\.sender) }
@@ -182,14 +182,14 @@ extension RTCPeerConnection {
   }
 
   /// Adds a transceiver without a track; returns nil if the connection is closed, or for a media
-  /// type without transceivers.
+  /// type that no transceiver carries.
   @discardableResult
   public func addTransceiver(of mediaType: RTCRtpMediaType) -> RTCRtpTransceiver? {
     addTransceiver(of: mediaType, init: RTCRtpTransceiverInit())
   }
 
   /// Adds a transceiver without a track; returns nil if the connection is closed, or for a media
-  /// type without transceivers.
+  /// type that no transceiver carries.
   @discardableResult
   public func addTransceiver(
     of mediaType: RTCRtpMediaType, init: RTCRtpTransceiverInit

@@ -7,11 +7,12 @@ import Synchronization
 /// Creates connections, tracks and streams; one for the lifetime of an application is enough.
 ///
 /// By default a factory uses the machine's microphone and loudspeaker, through PulseAudio or
-/// PipeWire; without either it sends silence. The take's `audio-route` shows which.
+/// PipeWire; without either it sends silence. The state `audio-route` in the take shows which one
+/// is in use.
 ///
 /// A factory calls its objects' delegates and all completion handlers on one serial queue, as
-/// libwebrtc calls them on its signaling thread. Methods may be called from any thread, that queue
-/// included.
+/// libwebrtc calls them on its signaling thread. Methods may be called from any thread and from
+/// that queue.
 public final class RTCPeerConnectionFactory: Sendable {
   /// How the factory obtains its connections.
   fileprivate enum Origin {
@@ -27,21 +28,22 @@ public final class RTCPeerConnectionFactory: Sendable {
   private let microphone: MediaSource
   private let encoders: EncoderFactory?
   private let decoders: DecoderFactory?
-  /// The audio device's connections, if there is a device.
+  /// Connects tracks and connections to the audio device; nil if there is no device.
   let lines: AudioLines?
   private let usesDefaultCamera: Bool
   private let chosenQueue = Mutex(DispatchQueue(label: "RetakeRTC.signaling"))
 
-  /// Creates a factory whose connections are not recorded, with the machine's microphone, and its
-  /// camera for sources without a capturer.
+  /// Creates a factory that uses the machine's microphone and camera, and does not record its
+  /// connections.
   ///
-  /// The camera runs while such a source's track is sent; without a camera the frames are black.
+  /// The camera feeds video sources that have no capturer, and runs only while such a source is
+  /// sent. Without a camera, the frames are black.
   public convenience init() {
     self.init(.own(nil), device: RTCAudioDeviceModule(), usesDefaultCamera: true)
   }
 
-  /// Creates a factory like `init()` whose connections and audio are recorded from the first one
-  /// on; `finish` completes the take.
+  /// Creates a factory like `init()` whose connections and audio are recorded from the first
+  /// connection on; `finish` completes the take.
   ///
   /// - Parameter path: the take to create.
   /// - Throws: `SessionError` if the take cannot be written.
@@ -66,7 +68,7 @@ public final class RTCPeerConnectionFactory: Sendable {
   /// Creates a factory whose connections belong to a session, to record them or to choose their
   /// addresses.
   /// - Parameters:
-  ///   - microphone: the media that the factory's audio sources send without an audio device.
+  ///   - microphone: the media that the factory's audio sources send if there is no audio device.
   ///   - encoderFactory: the application's encoders, which a take names; other codecs use the
   ///     library's.
   ///   - decoderFactory: the application's decoders; other codecs use the library's.
@@ -83,7 +85,7 @@ public final class RTCPeerConnectionFactory: Sendable {
       decoders: decoderFactory, device: audioDeviceModule)
   }
 
-  /// Creates a factory that returns existing connections in order, such as a take's, to test an
+  /// Creates a factory that returns existing connections in order, for example to test an
   /// application against a recorded call.
   ///
   ///     let network = try RecordedNetwork("Captures/june.take")
@@ -136,7 +138,7 @@ public final class RTCPeerConnectionFactory: Sendable {
   // MARK: Connections
 
   /// Creates a connection; returns nil if the configuration is not supported, if no thread can be
-  /// created, or if no given connection is left.
+  /// created, or if all existing connections have been returned.
   ///
   /// The constraints are ignored; only those passed with an offer have an effect.
   public func peerConnection(
@@ -157,8 +159,7 @@ public final class RTCPeerConnectionFactory: Sendable {
     return make(in: session, native, values, delegate)
   }
 
-  /// Creates a connection, in the older form that never returns nil: it returns a closed connection
-  /// where the other form returns nil.
+  /// Creates a connection as the other method does, but returns a closed connection instead of nil.
   public func peerConnection(
     with configuration: RTCConfiguration, constraints: RTCMediaConstraints?,
     delegate: (any RTCPeerConnectionDelegate)?
@@ -204,15 +205,15 @@ public final class RTCPeerConnectionFactory: Sendable {
 
   /// Creates a video source, to be fed by a capturer.
   ///
-  /// If the factory was created without arguments, the source sends the machine's camera until a
-  /// capturer feeds it.
+  /// If the factory was created with `init()` or `init(recordingTo:)`, the source sends the
+  /// machine's camera until a capturer feeds it.
   public func videoSource() -> RTCVideoSource {
     let source = RTCVideoSource()
     if usesDefaultCamera { source.useDefaultCamera() }
     return source
   }
 
-  /// Creates a video source; for a screen, sharpness matters more than frame rate.
+  /// Creates a video source; for a screen, the encoder prefers sharpness to frame rate.
   public func videoSource(forScreenCast isScreenCast: Bool) -> RTCVideoSource {
     RTCVideoSource(forScreenCast: isScreenCast)
   }
@@ -234,7 +235,8 @@ extension RTCPeerConnectionFactory.Origin {
     case connection(PeerConnection)
   }
 
-  /// Returns the source of the next connection; nil if none is left.
+  /// Returns the next existing connection, or the session that creates the next one; nil if there
+  /// is neither.
   fileprivate mutating func begin() -> Place? {
     switch self {
     case .given(var connections):

@@ -104,15 +104,15 @@ public final class RTCIceCandidate: Sendable, CustomStringConvertible {
 
 /// A server's failure to provide a candidate.
 public final class RTCIceCandidateErrorEvent: Sendable {
-  /// The request's local address; empty if none was sent.
+  /// The request's local address; empty if no request was sent.
   public let address: String
-  /// The request's local port; 0 if none was sent.
+  /// The request's local port; 0 if no request was sent.
   public let port: Int32
   /// The URL of the STUN or TURN server.
   public let url: String
   /// The STUN error code, or 701 if the server cannot be reached.
   public let errorCode: Int32
-  /// The server's reason.
+  /// The reason that the server states, as text.
   public let errorText: String
 
   init(_ error: GatheringError) {
@@ -244,7 +244,7 @@ public enum RTCDataChannelState: Int, Sendable {
   case connecting
   /// Messages can be sent.
   case open
-  /// Messages in flight are still delivered.
+  /// The channel is closing; messages in flight are still delivered.
   case closing
   /// The channel is closed.
   case closed
@@ -279,7 +279,7 @@ public struct RTCPeerConnectionError: LocalizedError, CustomNSError, Hashable {
 
   /// The error as `name: message`.
   public var errorDescription: String? { "\(name): \(message)" }
-  /// `kRTCPeerConnectionErrorDomain`.
+  /// The error domain, always `kRTCPeerConnectionErrorDomain`.
   public static var errorDomain: String { kRTCPeerConnectionErrorDomain }
   /// The error's code, always `kRTCSessionDescriptionErrorCode`.
   public var errorCode: Int { Int(kRTCSessionDescriptionErrorCode) }

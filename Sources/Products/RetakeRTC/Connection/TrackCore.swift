@@ -32,7 +32,6 @@ final class TrackCore: Sendable {
   let inlet: Place?
   private let state = Mutex(State())
 
-  /// Creates a local track.
   init(id: String, kind: MediaKind, source: MediaSource) {
     self.id = id
     self.kind = kind
@@ -40,7 +39,6 @@ final class TrackCore: Sendable {
     inlet = nil
   }
 
-  /// Creates a received track.
   init(id: String, kind: MediaKind, received inlet: Place) {
     self.id = id
     self.kind = kind
@@ -85,8 +83,8 @@ final class TrackCore: Sendable {
     }
   }
 
-  /// False if the track is disabled, nil if it is enabled; passed with the call that starts sending
-  /// it.
+  /// False if the track is disabled, nil if it is enabled, in the form that the call to start
+  /// sending expects.
   var initiallyEnabled: Bool? { isEnabled ? nil : false }
 
   // MARK: Outlets

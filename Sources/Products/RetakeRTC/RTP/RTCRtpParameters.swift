@@ -67,7 +67,7 @@ public enum RTCPriority: Int, Sendable {
   }
 }
 
-/// The parameters of one encoding: a simulcast layer, or the only one.
+/// The parameters of one encoding, which may be one of several simulcast layers.
 public final class RTCRtpEncodingParameters {
   /// Whether the encoding is sent.
   public var isActive = true
@@ -170,7 +170,7 @@ public final class RTCRtpParameters {
   public let rtcp: RTCRtcpParameters
   /// The negotiated header extensions.
   public let headerExtensions: [RTCRtpHeaderExtension]
-  /// The encodings: a single one, or one per layer.
+  /// The encodings: a single encoding, or one encoding per layer.
   public var encodings: [RTCRtpEncodingParameters]
   /// The negotiated codecs, with the one in use first.
   public let codecs: [RTCRtpCodecParameters]
@@ -202,7 +202,7 @@ public final class RTCRtpParameters {
     read = parameters
   }
 
-  /// The stack's type, with the changes.
+  /// The parameters as the stack's type, with the application's changes.
   var native: RTPSendParameters? {
     var native = read
     native?.encodings = encodings.map(\.native)
@@ -238,7 +238,7 @@ public final class RTCRtpCodecCapability: Sendable {
   public var clockRate: NSNumber? { NSNumber(value: native.clockRate) }
   /// The number of audio channels, if there are several.
   public var numChannels: NSNumber? { native.channels.map { NSNumber(value: $0) } }
-  /// The fmtp parameters by name; a parameter without a name has an empty one.
+  /// The fmtp parameters by name; the name is empty for a parameter that has none.
   public var parameters: [String: String] {
     let pairs = (native.sdpFmtpLine ?? "").split(separator: ";").map { part in
       let sides = part.split(separator: "=", maxSplits: 1).map { side in

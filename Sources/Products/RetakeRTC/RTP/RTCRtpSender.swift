@@ -21,12 +21,13 @@ public final class RTCRtpSender: Sendable {
   /// The sender's identifier in its connection.
   public var senderId: String { "sender\(transceiver)" }
 
-  /// Sends telephone events in place of the audio; nil for a video sender.
+  /// Sends telephone events instead of the audio; nil for a video sender.
   public var dtmfSender: RTCDtmfSender? {
     kind == .audio ? RTCDtmfSender(transceiver, of: connection) : nil
   }
 
-  /// The sender's parameters: change the encodings and set them again.
+  /// The sender's parameters; to change the encodings, read the parameters, change them and set
+  /// them again.
   ///
   /// Rejected parameters change nothing.
   public var parameters: RTCRtpParameters {
@@ -105,7 +106,7 @@ extension RTCRtpSender: Hashable {
 
 // MARK: - RTCDtmfSender
 
-/// Sends telephone events in place of a sender's audio (RFC 4733).
+/// Sends telephone events instead of a sender's audio (RFC 4733).
 public final class RTCDtmfSender: Sendable {
   private let transceiver: UInt32
   private let connection: PeerConnection
@@ -127,12 +128,13 @@ public final class RTCDtmfSender: Sendable {
     }
   }
 
-  /// Sends tones in order, replacing those still queued.
+  /// Sends tones in order, replacing the tones that are still queued.
   /// - Parameters:
   ///   - tones: digits, `*`, `#`, `A` to `D`, and commas, each of which pauses for two seconds.
   ///   - duration: how long each tone lasts, in seconds: 0.04 to 6.
   ///   - interToneGap: the pause between two tones, in seconds: 0.03 to 6.
-  /// - Returns: whether they are sent; false for other characters, and if `canInsertDtmf` is false.
+  /// - Returns: whether the tones are sent; false for other characters, and if `canInsertDtmf` is
+  ///   false.
   public func insertDtmf(
     _ tones: String, duration: TimeInterval, interToneGap: TimeInterval
   ) -> Bool {
@@ -177,8 +179,8 @@ public final class RTCRtpReceiver: Sendable {
   /// Ends the track, because the receiver has permanently stopped.
   func ended() { received.withLock { $0 }?.core.end() }
 
-  /// Returns the track, creating it if needed, with the peer's identifier unless it already has
-  /// one.
+  /// Returns the track, creating it with this identifier if there is none yet; nil means the
+  /// receiver's identifier.
   func named(_ id: String?) -> RTCMediaStreamTrack { track(named: id) }
 
   private var present: RTCMediaStreamTrack {

@@ -53,7 +53,7 @@ public enum RTCRtpMediaType: Int, Sendable {
   /// Anything; no transceiver carries it.
   case any
 
-  /// The stack's type; nil for types that no transceiver carries.
+  /// The kind of media as the stack's type; nil for types that no transceiver carries.
   var native: MediaKind? {
     switch self {
     case .audio: .audio
@@ -69,7 +69,7 @@ public final class RTCRtpTransceiverInit {
   public var direction = RTCRtpTransceiverDirection.sendRecv
   /// The streams that the track belongs to.
   public var streamIds: [String] = []
-  /// The encodings: a single one, or a named one per layer; empty for the default.
+  /// The encodings: a single encoding, or a named encoding per layer; empty for the default.
   public var sendEncodings: [RTCRtpEncodingParameters] = []
 
   /// Creates the default state.
@@ -110,7 +110,7 @@ public final class RTCRtpTransceiver: Sendable {
   }
 
   /// Reads the negotiated direction.
-  /// - Returns: false if none was negotiated.
+  /// - Returns: false if no direction was negotiated.
   public func currentDirection(
     _ currentDirectionOut: UnsafeMutablePointer<RTCRtpTransceiverDirection>
   ) -> Bool {
@@ -134,7 +134,7 @@ public final class RTCRtpTransceiver: Sendable {
   /// Permanently stops the transceiver; needs negotiation.
   public func stopInternal() { _ = try? connection.performAndWait(.stopTransceiver(number)) }
 
-  /// Detaches the sent track and ends the received one, because the connection was closed.
+  /// Detaches the sent track and ends the received track, because the connection was closed.
   func connectionEnded() {
     sender.detach()
     receiver.ended()

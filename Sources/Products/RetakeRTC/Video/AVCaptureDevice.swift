@@ -3,7 +3,7 @@ public import Live
 import Media
 import Synchronization
 
-/// A camera, in place of AVFoundation's class.
+/// A camera; replaces AVFoundation's class.
 public final class AVCaptureDevice: Sendable {
   /// A camera's position, numbered as in AVFoundation.
   public enum Position: Int, Sendable {
@@ -44,7 +44,7 @@ public final class AVCaptureDevice: Sendable {
   public let formats: [Format]
   package let capturer: any VideoCapturer
 
-  /// Creates a camera from a capturer: a pattern, a file, or a system device.
+  /// Creates a camera from a capturer, which may capture a pattern, a file, or a system device.
   public init(
     uniqueID: String, localizedName: String, position: Position, capturer: any VideoCapturer
   ) {
@@ -89,7 +89,8 @@ public final class AVCaptureDevice: Sendable {
   /// Forgets all permissions, and lets a closure answer for the user from now on; nil grants every
   /// request.
   ///
-  /// Granting everything is the default, since the devices' file permissions decide on this system.
+  /// By default every request is granted, because file permissions control access to devices on
+  /// this system.
   /// - Parameter infoDictionary: the application's `Info.plist`; nil reads the main bundle's.
   public static func useAccess(
     infoDictionary: [String: String]? = nil,
@@ -100,7 +101,7 @@ public final class AVCaptureDevice: Sendable {
 
   // MARK: Devices
 
-  /// Returns the default camera, which is the front one or else the first; nil without a camera.
+  /// Returns the front camera, or else the first camera; nil if there is none.
   ///
   /// For audio it also returns nil, since the audio session manages the microphone.
   public static func `default`(for mediaType: AVMediaType) -> AVCaptureDevice? {
@@ -114,13 +115,13 @@ public final class AVCaptureDevice: Sendable {
 
   private static let users = Mutex<[String: User]>([:])
 
-  /// Records that a source uses the camera by default; always returns true.
+  /// Records that a source without a capturer uses the camera; always returns true.
   func begin(for camera: DefaultCamera) -> Bool {
     Self.users.withLock { $0[uniqueID] = User(camera: camera) }
     return true
   }
 
-  /// Stops using the camera as the default one, because the application uses it itself.
+  /// Stops sources without a capturer from using the camera, because the application starts it.
   func isClaimed() {
     Self.users.withLock { $0.removeValue(forKey: uniqueID)?.camera }?.stop()
   }
@@ -137,7 +138,7 @@ public final class AVCaptureDevice: Sendable {
   }
 }
 
-/// A range of frame rates, in place of AVFoundation's class.
+/// A range of frame rates; replaces AVFoundation's class.
 public struct AVFrameRateRange: Hashable, Sendable {
   /// The minimum frame rate.
   public let minFrameRate: Double
@@ -147,7 +148,7 @@ public struct AVFrameRateRange: Hashable, Sendable {
 
 // MARK: - CaptureAccess
 
-/// A device's media type, in place of AVFoundation's structure.
+/// A device's media type; replaces AVFoundation's structure.
 public struct AVMediaType: RawRepresentable, Hashable, Sendable {
   /// The type's four-character name.
   public let rawValue: String

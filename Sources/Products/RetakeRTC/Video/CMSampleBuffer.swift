@@ -2,11 +2,11 @@ import AudioSession
 public import Foundation
 package import Media
 
-/// Recorded audio or an image, in place of CoreMedia's class.
+/// Recorded audio or an image; replaces CoreMedia's class.
 public final class CMSampleBuffer: Sendable {
   /// The audio samples; nil for an image.
   let chunk: PCMChunk?
-  /// The pixels; nil for audio.
+  /// The image's pixels; nil for audio.
   let imageBuffer: CVPixelBuffer?
   let presentationTimeNs: Int64
 
@@ -30,7 +30,7 @@ public final class CMSampleBuffer: Sendable {
   }
 
   /// Creates a buffer with an image.
-  /// - Parameter presentationTimeNs: when it was captured, by its source's clock.
+  /// - Parameter presentationTimeNs: when the image was captured, by its source's clock.
   public init(imageBuffer: CVPixelBuffer, presentationTimeNs: Int64) {
     chunk = nil
     self.imageBuffer = imageBuffer
@@ -38,7 +38,7 @@ public final class CMSampleBuffer: Sendable {
   }
 }
 
-/// A time, in place of CoreMedia's structure.
+/// A time; replaces CoreMedia's structure.
 public struct CMTime: Hashable, Sendable {
   /// The time in units of the timescale.
   public var value: Int64
@@ -79,7 +79,7 @@ public func CMSampleBufferGetPresentationTimeStamp(_ sampleBuffer: CMSampleBuffe
 public typealias OSType = UInt32
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
-/// NV12 with a Y of 16 to 235: `420v`.
+/// NV12 with luma values from 16 to 235: `420v`.
 public let kCVPixelFormatType_420YpCbCr8BiPlanarVideoRange: OSType = 0x3432_3076
 // swift-format-ignore: AlwaysUseLowerCamelCase
 /// I420: `y420`.
@@ -91,7 +91,7 @@ public let kCVPixelFormatType_32BGRA: OSType = 0x4247_5241
 /// Alpha, red, green, blue.
 public let kCVPixelFormatType_32ARGB: OSType = 32
 
-/// Pixels in memory, in place of CoreVideo's class.
+/// Pixels in memory; replaces CoreVideo's class.
 public final class CVPixelBuffer: Sendable {
   let width: Int
   let height: Int
@@ -135,7 +135,7 @@ public func CVPixelBufferGetPixelFormatType(_ pixelBuffer: CVPixelBuffer) -> OST
   pixelBuffer.pixelFormat
 }
 
-/// A size in pixels, in place of CoreMedia's structure.
+/// A size in pixels; replaces CoreMedia's structure.
 public struct CMVideoDimensions: Hashable, Sendable {
   /// The width in pixels.
   public var width: Int32
@@ -143,7 +143,7 @@ public struct CMVideoDimensions: Hashable, Sendable {
   public var height: Int32
 }
 
-/// A video format's description, in place of CoreMedia's class.
+/// A video format's description; replaces CoreMedia's class.
 public struct CMFormatDescription: Hashable, Sendable {
   let dimensions: CMVideoDimensions
 }
@@ -164,8 +164,9 @@ public enum RPSampleBufferType: Int, Sendable {
   case audioMic
 }
 
-/// Receives a screen broadcast's buffers, in place of ReplayKit's class: whatever captures the
-/// screen on this system passes them to a subclass.
+/// Receives a screen broadcast's buffers; replaces ReplayKit's class.
+///
+/// The program that captures the screen passes the buffers to a subclass.
 open class RPBroadcastSampleHandler {
   /// Called when the handler ends the broadcast itself, with the reason that the system displays.
   public var onFinish: ((any Error) -> Void)?

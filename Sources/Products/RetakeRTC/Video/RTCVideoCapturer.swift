@@ -5,13 +5,13 @@ import MediaFiles
 import Peer
 import Synchronization
 
-/// Receives a capturer's frames: a source, or a filter in front of it.
+/// Receives a capturer's frames, as a video source or a filter does.
 public protocol RTCVideoCapturerDelegate: AnyObject {
   /// Handles a frame, on the capturer's thread.
   func capturer(_ capturer: RTCVideoCapturer, didCapture frame: RTCVideoFrame)
 }
 
-/// A source of frames: a subclass captures them, or a caller passes them to the delegate.
+/// A source of frames, which a subclass captures or a caller passes to the delegate.
 open class RTCVideoCapturer {
   /// Receives the frames; held weakly.
   public weak var delegate: (any RTCVideoCapturerDelegate)?
@@ -26,7 +26,7 @@ open class RTCVideoCapturer {
     (delegate as? RTCVideoSource)?.isFilled()
   }
 
-  /// Creates the object that a delegate receives in place of the stack's capturer.
+  /// Creates the object that represents the stack's capturer to a delegate.
   init(of delegate: any RTCVideoCapturerDelegate, note: CaptureNote?, isOfMachine: Bool) {
     self.delegate = delegate
     self.note = note
@@ -45,7 +45,7 @@ final class CaptureRun: VideoConsumer {
   private let note: CaptureNote?
   private let isOfMachine: Bool
   private let started: Mutex<(@Sendable (Bool) -> Void)?>
-  /// The minimum time between frames, in nanoseconds, and when the next is due.
+  /// The minimum time between frames, in nanoseconds, and when the next frame is due.
   private let interval: Int64
   private let next = Mutex<Int64?>(nil)
 
@@ -89,7 +89,7 @@ final class CaptureRun: VideoConsumer {
     next.withLock { next in
       let due = next ?? time
       guard time >= due - Self.slack else { return false }
-      // A source that paused does not catch up afterwards.
+      // After a pause, the source does not catch up on the frames it missed.
       next = max(due, time - interval) + interval
       return true
     }
@@ -207,8 +207,9 @@ public struct CaptureFailure: LocalizedError, Hashable {
 
 // MARK: - DefaultCamera
 
-/// Feeds a source that has no capturer with the machine's camera, or with black frames if there is
-/// none, while one of the source's tracks is sent.
+/// Feeds a source that has no capturer, while one of the source's tracks is sent.
+///
+/// The frames come from the machine's camera; without a camera, they are black.
 final class DefaultCamera: Sendable {
   private struct State {
     weak var source: RTCVideoSource?
@@ -260,7 +261,7 @@ final class DefaultCamera: Sendable {
   }
 }
 
-/// Captures black frames at a low rate, in place of a camera.
+/// Captures black frames at a low rate, to replace a missing camera.
 package final class BlackVideoCapturer: VideoCapturer {
   package let supportedFormats = [VideoFormat(width: 640, height: 480, framesPerSecond: 5)]
   package var isScreencast: Bool { false }

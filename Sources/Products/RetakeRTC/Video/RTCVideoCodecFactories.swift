@@ -66,7 +66,7 @@ public enum RTCFrameType: UInt, Sendable {
   case audioFrameCN = 2
   /// A key frame.
   case videoFrameKey = 3
-  /// A frame that depends on earlier ones.
+  /// A frame that depends on earlier frames.
   case videoFrameDelta = 4
 }
 
@@ -78,9 +78,9 @@ public final class RTCEncodedImage {
   public let encodedWidth: Int32
   /// The height in pixels.
   public let encodedHeight: Int32
-  /// The presentation time in units of 90 kHz.
+  /// The presentation time in ticks of a 90 kHz clock.
   public let timeStamp: UInt32
-  /// The frame's type: a key frame or not.
+  /// Whether the frame is a key frame or depends on earlier frames.
   public let frameType: RTCFrameType
   /// The quantizer index; nil if it is unknown.
   public let qp: NSNumber?
@@ -121,7 +121,7 @@ public protocol RTCVideoEncoder: AnyObject {
   /// Stops the encoder; returns 0 on success.
   func release() -> Int
   /// Encodes a frame; returns 0 on success.
-  /// - Parameter frameTypes: an `RTCFrameType` that the result must have.
+  /// - Parameter frameTypes: the `RTCFrameType` that the encoded frame must have.
   func encode(
     _ frame: RTCVideoFrame, codecSpecificInfo info: (any RTCCodecSpecificInfo)?,
     frameTypes: [NSNumber]
@@ -191,7 +191,7 @@ public final class RTCDefaultVideoDecoderFactory: RTCVideoDecoderFactory, Sendab
   }
 }
 
-/// Returns the codecs in every build, and additional ones.
+/// Returns VP8 and VP9, which every build has, and the additional codecs.
 private func codecs(_ further: [String]) -> [RTCVideoCodecInfo] {
   ([kRTCVideoCodecVp8Name, kRTCVideoCodecVp9Name] + further.map { $0.uppercased() }).map {
     RTCVideoCodecInfo(name: $0)
@@ -200,7 +200,7 @@ private func codecs(_ further: [String]) -> [RTCVideoCodecInfo] {
 
 // MARK: - Conversion to the stack's types
 
-/// Returns the codecs that a factory really creates, by lower-case name.
+/// Returns the supported codecs for which a factory creates an object, by lower-case name.
 private func made<Codec>(
   _ infos: [RTCVideoCodecInfo], _ create: (RTCVideoCodecInfo) -> Codec?,
   _ implementation: (Codec) -> String
@@ -216,7 +216,7 @@ final class EncoderFactory: VideoEncoderFactory {
   private let infos: [(codec: String, info: RTCVideoCodecInfo)]
   let implementationName: String
 
-  /// Nil if the factory creates no encoder.
+  /// Creates an adapter; nil if the factory creates no encoder.
   init?(_ factory: (any RTCVideoEncoderFactory)?) {
     guard let factory else { return nil }
     let found = made(
@@ -297,7 +297,7 @@ final class DecoderFactory: VideoDecoderFactory {
   private let infos: [(codec: String, info: RTCVideoCodecInfo)]
   let implementationName: String
 
-  /// Nil if the factory creates no decoder.
+  /// Creates an adapter; nil if the factory creates no decoder.
   init?(_ factory: (any RTCVideoDecoderFactory)?) {
     guard let factory else { return nil }
     let found = made(

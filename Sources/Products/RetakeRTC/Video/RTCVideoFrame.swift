@@ -56,7 +56,7 @@ public final class RTCVideoFrame: Sendable {
   public var width: Int32 { buffer.width }
   /// The height in pixels before rotation.
   public var height: Int32 { buffer.height }
-  /// The capture time in units of 90 kHz, wrapping around.
+  /// The capture time in ticks of a 90 kHz clock, wrapping around.
   public var timeStamp: Int32 { Int32(truncatingIfNeeded: timeStampNs / 1000 * 9 / 100) }
 
   /// Returns the frame with its pixels in I420.
@@ -68,7 +68,7 @@ public final class RTCVideoFrame: Sendable {
   /// its size.
   public func rgba() -> [UInt8] { native?.rgba() ?? [] }
 
-  /// Creates an upright frame from the stack's.
+  /// Creates an upright frame from a frame of the stack.
   package convenience init(_ frame: VideoFrame) {
     let upright = frame.upright
     self.init(
@@ -76,7 +76,7 @@ public final class RTCVideoFrame: Sendable {
       timeStampNs: upright.timestampNanoseconds)
   }
 
-  /// The stack's type; nil for a buffer whose bytes do not match its size.
+  /// The frame as the stack's type; nil for a buffer whose bytes do not match its size.
   package var native: VideoFrame? {
     let buffer = (buffer as? any NativeBuffer)?.native ?? buffer.toI420().native
     return buffer.flatMap {
@@ -123,9 +123,9 @@ public final class RTCI420Buffer: NativeBuffer {
   public var width: Int32 { Int32(videoFrame.width) }
   /// The height in pixels.
   public var height: Int32 { Int32(videoFrame.height) }
-  /// The width of U and V in pixels: half of the frame's, rounded up.
+  /// The width of U and V in pixels: half of the frame's width, rounded up.
   public var chromaWidth: Int32 { (width + 1) / 2 }
-  /// The height of U and V in pixels: half of the frame's, rounded up.
+  /// The height of U and V in pixels: half of the frame's height, rounded up.
   public var chromaHeight: Int32 { (height + 1) / 2 }
   /// The bytes from one row of Y to the next.
   public var strideY: Int32 { width }

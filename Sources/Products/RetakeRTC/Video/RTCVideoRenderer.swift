@@ -3,10 +3,10 @@ import Live
 package import Media
 import Synchronization
 
-/// Displays frames; called one call at a time, on the thread that delivers the frames.
+/// Displays frames; called one at a time, on the thread that delivers the frames.
 ///
 /// For a received track this is the media loop's thread, so the renderer must return at once and
-/// must not call a connection from there.
+/// must not call a connection.
 public protocol RTCVideoRenderer: AnyObject {
   /// Sets the size in pixels for frames from now on; called before the first frame.
   func setSize(_ size: CGSize)
@@ -14,7 +14,8 @@ public protocol RTCVideoRenderer: AnyObject {
   func renderFrame(_ frame: RTCVideoFrame?)
 }
 
-/// A track's renderers, each notified of the size before its first frame and whenever it changes.
+/// A track's renderers, each notified of the size before its first frame and whenever the size
+/// changes.
 final class RendererList: Sendable {
   private struct Entry: Sendable {
     let renderer: Handed<any RTCVideoRenderer>
@@ -64,7 +65,7 @@ final class RendererList: Sendable {
 
 // MARK: - RTCMTLVideoView
 
-/// A namespace with UIKit's name, for the signatures of views.
+/// A namespace with UIKit's name, which the signatures of views refer to.
 public enum UIView {
   /// How a video frame is fitted into its view, numbered as in UIKit.
   public enum ContentMode: Int, Sendable {
@@ -77,14 +78,14 @@ public enum UIView {
   }
 }
 
-/// Receives a view's changes of size.
+/// Is notified when the frames that a view displays change size.
 public protocol RTCVideoViewDelegate: AnyObject {
   /// Reports that the displayed frames have a new size, in pixels.
   func videoView(_ videoView: any RTCVideoRenderer, didChangeVideoSize size: CGSize)
 }
 
-/// A view that displays a track without a screen: it holds the displayed frame and computes its
-/// position in the view.
+/// A view for a track, which draws nothing itself: it holds the displayed frame and computes the
+/// frame's position in the view.
 public final class RTCMTLVideoView: RTCVideoRenderer, Sendable {
   private struct State {
     var delegate = WeakDelegate<any RTCVideoViewDelegate> { nil }
@@ -116,12 +117,12 @@ public final class RTCMTLVideoView: RTCVideoRenderer, Sendable {
     get { state.withLock { $0.contentMode } }
     set { state.withLock { $0.contentMode = newValue } }
   }
-  /// Whether frames are accepted; otherwise the last frame stays.
+  /// Whether new frames are displayed; if not, the last frame stays.
   public var isEnabled: Bool {
     get { state.withLock { $0.isEnabled } }
     set { state.withLock { $0.isEnabled = newValue } }
   }
-  /// A rotation for all frames; nil uses each frame's own.
+  /// A rotation for all frames; nil uses each frame's own rotation.
   public var rotationOverride: RTCVideoRotation? {
     get { state.withLock { $0.rotationOverride } }
     set { state.withLock { $0.rotationOverride = newValue } }
@@ -194,7 +195,7 @@ package final class ShownFrames: VideoRenderer {
     renderer.value.setSize(CGSize(width: width, height: height))
   }
 
-  /// Displays a frame; its pixels are shared.
+  /// Displays a frame without copying its pixels.
   package func renderFrame(_ frame: VideoFrame?) {
     renderer.value.renderFrame(frame.map { RTCVideoFrame($0) })
   }

@@ -4,8 +4,10 @@ import Peer
 import Synchronization
 import Wire
 
-/// A source for local video tracks, fed through `capturer(_:didCapture:)`, or by the machine's
-/// camera if the source comes from a factory created without arguments and nothing else feeds it.
+/// A source for local video tracks, fed through `capturer(_:didCapture:)`.
+///
+/// If nothing feeds a source from a factory that was created with `init()` or `init(recordingTo:)`,
+/// the machine's camera does.
 public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
   private struct Feed: Sendable {
     weak var track: RTCVideoTrack?
@@ -51,8 +53,8 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
 
   /// Limits the sent and displayed frames from now on.
   ///
-  /// Frames with another aspect ratio are cropped, larger frames scaled down, and excess frames
-  /// dropped. Smaller frames are not scaled up, and lower frame rates are unchanged.
+  /// Frames with another aspect ratio are cropped, larger frames are scaled down, and excess frames
+  /// are dropped. Smaller frames are not scaled up, and lower frame rates are unchanged.
   /// - Parameters:
   ///   - width: a landscape frame's width; for a portrait frame, its height.
   ///   - fps: the maximum frame rate.
@@ -99,14 +101,14 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
       (state.output?.admits(frame.timeStampNs) ?? true, state.output)
     }
     guard isDue else { return }
-    // Converted once, no matter how many connections there are.
+    // Convert the frame only once, no matter how many connections send it.
     let upright = frame.native?.upright
     let smaller = upright.flatMap { output?.cut($0) }
     let shown = smaller.map { RTCVideoFrame($0) } ?? frame
     for track in tracks { track.captured(shown, smaller ?? upright) }
   }
 
-  /// Records the capturer in the takes whenever it changes.
+  /// Records the capturer in the takes of the connections whenever the capturer changes.
   nonisolated func report(_ note: CaptureNote?) {
     let isNew = inside.withLock { state in
       defer { state.note = note ?? state.note }
@@ -138,7 +140,7 @@ struct OutputFormat: Sendable {
   /// Returns whether a frame at this time stays within the frame rate.
   mutating func admits(_ time: Int64) -> Bool {
     var due = next ?? time
-    // A source that restarts may have unrelated times.
+    // A restarted source's times may be unrelated to the earlier ones.
     if due &- time > 2 * interval { due = time }
     guard due &- time <= Self.slack else { return false }
     next = max(due, time &- interval) &+ interval

@@ -237,7 +237,7 @@ class Progress:
 
 def _sources(options: argparse.Namespace, endings: Sequence[str] = (".take",)) -> list[Source]:
     places = options.places
-    # A pin is JSON like some dumps, but says what a take beside it must show.
+    # A pin is a JSON file, as some dumps are, but contains the checks for the take next to it.
     sources = shard_of(listing(places, endings, without=(".pin.json",)), options.shard)
     if not sources and options.shard is None:
         raise FleetError(f"{' '.join(places)}: it contains no file that ends in "

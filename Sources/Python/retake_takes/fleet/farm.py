@@ -85,8 +85,8 @@ class Queue:
         if left <= 0:
             return None
         size = max(1, min(_LARGEST_BATCH, int(self.rate * self.seconds))) if self.rate else 4
-        # Share the last takes among the workers, so that none waits for one long batch; much
-        # smaller ones would only start the executable more often.
+        # Share the last takes among the workers, so that no worker waits for a long batch of
+        # another; much smaller batches would only start the executable more often.
         smallest = max(1, int(self.rate * self.seconds / _LAST_SHARE))
         size = min(size, max(smallest, -(-left // (2 * self.workers))))
         batch = self._batch(self.sources[self.place:self.place + size])
@@ -147,7 +147,8 @@ def _begin_worker(folder: str) -> None:
     Its temporary files are in the parent's folder and are removed along with it.
     """
     tempfile.tempdir = folder
-    # In a group of its own, Ctrl-C reaches only the parent, which then ends the group.
+    # The worker has its own process group, so Ctrl-C reaches only the parent, which then ends the
+    # group.
     os.setpgid(0, 0)
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -167,7 +168,7 @@ class Worker:
         self._pool = self._start()
 
     def _start(self) -> ProcessPoolExecutor:
-        # A process forked from one with threads, such as DuckDB's, may hang.
+        # A process forked from a process with threads, such as DuckDB's, may hang.
         return ProcessPoolExecutor(
             1, multiprocessing.get_context("spawn"), initializer=_begin_worker,
             initargs=(self._folder,))

@@ -111,7 +111,7 @@ def read(
             ) if drafts else ({}, {})
         base.execute("BEGIN")
         _add_computed(base, reading, drafts, said, reasons)
-        # A copy of a take that could not be read is read in the next run.
+        # Copies of an unreadable take are left out, so that the next run reads them.
         reading.seen = [
             one for one in reading.seen if one[2] in reading.takes or one[2] in known.complete]
         base.executemany("INSERT INTO published_source_file VALUES (?, ?, ?)", reading.seen)

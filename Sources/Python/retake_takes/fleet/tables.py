@@ -219,7 +219,7 @@ TABLES: tuple[Table, ...] = (
     _of("event",
         "row BIGINT, step BIGINT, peer BIGINT, at_ns BIGINT, type VARCHAR, detail VARCHAR",
         where="type NOT IN ('keylog', 'certificate')"),
-    # On request: a row per packet or frame.
+    # Published only on request, because there is a row per packet or frame.
     _of("packet",
         "row BIGINT, step BIGINT, peer BIGINT, at_ns BIGINT, direction VARCHAR, local VARCHAR, "
         "remote VARCHAR, size BIGINT, protocol VARCHAR, ssrc BIGINT, payload_type BIGINT, "

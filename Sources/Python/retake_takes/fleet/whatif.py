@@ -164,7 +164,7 @@ def run(
                         row[0] for row in
                         take.rows("SELECT kind FROM actor WHERE kind <> 'endpoint'")
                     }
-                # For an observed call, the stack runs on what its ends received.
+                # For an observed call, the stack runs on the packets that its ends received.
                 answered = [
                     setting for setting in settings
                     if endpoints or ("observer" in kinds and setting.is_of_receivers)]

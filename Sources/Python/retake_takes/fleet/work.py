@@ -24,7 +24,7 @@ def check(program: str, verb: Sequence[str], options: Sequence[str] = ()) -> Non
         if error.status == NO_INPUT:
             return
         if error.status == USAGE:
-            # Drops the reference to the executable's help, which is not this command's.
+            # Drops the reference to the executable's help, which does not apply to this command.
             text = str(error).split(" (see retake ")[0]
             raise FleetError(text) from None
         if error.status == ABSENT_PROGRAM:

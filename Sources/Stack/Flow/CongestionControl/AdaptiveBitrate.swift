@@ -2,10 +2,11 @@ import DequeModule
 package import RTP
 package import Wire
 
-/// Raises the bit rate gradually while the path is clean, and cuts it when delay or loss grow.
+/// Raises the bit rate gradually while the path is clean, and cuts it when delay or loss grows.
 ///
-/// With transport-wide feedback it follows the trends of delay and loss. Without it, it stays below
-/// the peer's own estimate (REMB) and reacts to loss in receiver reports.
+/// With transport-wide feedback, the rate follows the trends of delay and loss. Without such
+/// feedback, the rate stays below the peer's own estimate (REMB) and reacts to loss in receiver
+/// reports.
 package struct AdaptiveBitrate: CongestionController {
   package private(set) var isEstimated = false
   private(set) var estimate = 600_000.0
@@ -29,9 +30,9 @@ package struct AdaptiveBitrate: CongestionController {
   /// Returns the path's capacity in bits per second; nil unless the path is known to limit the
   /// rate.
   ///
-  /// After the path has been full, it counts as the limit for at least 10 seconds, and until the
-  /// estimate is back at its maximum. Without transport-wide feedback, the peer's own limit (REMB)
-  /// also counts.
+  /// A path that has been full counts as the limit for at least 10 seconds, and until the estimate
+  /// is back at its maximum. Without transport-wide feedback, the peer's own limit (REMB) also
+  /// counts.
   ///
   /// Video that arrives already encoded cannot be reduced, so it must stay below this capacity. The
   /// encoders' target would be too strict, because it starts low and is capped even if the path
@@ -94,7 +95,7 @@ package struct AdaptiveBitrate: CongestionController {
     if hasFeedback, trend.signal == .growing {
       if mayCut { cut(to: PathCapacity.drainingShare * (arrivalRate ?? estimate), at: now) }
     } else if fraction > 0.1 {
-      // Packets dropped at a full queue are no reason to send less than the path delivers.
+      // Even if a full queue drops packets, there is no reason to send less than the path delivers.
       let through = min(arrivalRate.map { PathCapacity.drainingShare * $0 } ?? 0, estimate)
       if mayCut { cut(to: max(estimate * (1 - 0.5 * fraction), through), at: now) }
     } else if fraction < 0.02, trend.signal == .steady {
@@ -116,7 +117,7 @@ package struct AdaptiveBitrate: CongestionController {
       return
     }
     let grown = estimate * (1 + growth * elapsed) + 1000 * elapsed
-    // The estimate stays close to the arrival rate: capacity that is not used is not proven.
+    // The estimate stays close to the arrival rate, because only capacity that was used is proven.
     let proven = arrivalRate.map { 1.5 * $0 + 10_000 } ?? grown
     estimate = max(estimate, min(grown, proven))
   }
@@ -148,7 +149,7 @@ package protocol CongestionController: Sendable {
 
 /// The range of bit rates to try and the peer's limit, in bits per second.
 struct BitrateBounds: Sendable {
-  /// Below this rate video is useless.
+  /// The lowest rate, in bits per second, at which video is useful.
   private static let usefulMinimum = 50_000.0
   /// The lowest minimum that an application can set, because the pacer needs some rate.
   private static let leastMinimum = 5_000.0
@@ -245,14 +246,14 @@ struct LossFraction: Sendable {
 
 /// The rate a path carried when it was last full, in bits per second.
 struct PathCapacity: Sendable {
-  /// The shortest time between cuts; the effect of a cut does not show any sooner.
+  /// The shortest time between cuts; it takes this long for a cut to have a visible effect.
   private static let cutSpacing = Interval.milliseconds(250)
   /// The time for which a path that was full is assumed to stay near its capacity.
   private static let memory = Interval.seconds(10)
   /// The fraction of the arrival rate to send at so that the queue can drain.
   static let drainingShare = 0.85
 
-  /// When the path was last found full and the rate was cut; nil if that never happened.
+  /// When the rate was last cut because the path was full; nil if it never was.
   private(set) var cutAt: Instant?
   /// The estimated rate when the path was last full.
   private(set) var fullAt: Double?
@@ -260,12 +261,12 @@ struct PathCapacity: Sendable {
   /// drain.
   private(set) var carriedAtCut: Double?
 
-  /// Returns whether the effect of the last cut is visible, in which case another one may follow.
+  /// Returns whether the last cut has had time to take effect, so that another one may follow.
   func mayCut(at now: Instant) -> Bool {
     cutAt.map { now - $0 >= PathCapacity.cutSpacing } ?? true
   }
 
-  /// Records that the path is full.
+  /// Records that the path is full and the rate is cut.
   /// - Parameters:
   ///   - estimate: the assumed capacity.
   ///   - arrivalRate: the rate at which packets arrive at the peer; nil if unknown.

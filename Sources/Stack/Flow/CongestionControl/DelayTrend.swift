@@ -24,7 +24,7 @@ struct DelayTrend: Sendable {
   private static let fewest = 10
   private static let smoothing = 0.9
   private static let gain = 4.0
-  /// The time in milliseconds that a trend must last to count.
+  /// The time in milliseconds that a rising trend must last before it counts.
   private static let overuseTime = 10.0
 
   private(set) var signal = Signal.steady
@@ -144,7 +144,7 @@ struct DelayTrend: Sendable {
 
 // MARK: - SentLog
 
-/// The last packets sent with transport-wide sequence numbers, for matching with the peer's
+/// The most recent packets sent with transport-wide sequence numbers, for matching with the peer's
 /// feedback.
 struct SentLog: Sendable {
   /// A packet that the peer received.
@@ -171,7 +171,7 @@ struct SentLog: Sendable {
   private static let capacity = 4096
   private var entries: [Entry] = []
   private var newest: Int64 = -1
-  /// The newest packet that any feedback covered.
+  /// The newest packet covered by any feedback.
   private var newestReported: Int64 = -1
   private var reference: Int64?
 
@@ -203,7 +203,7 @@ struct SentLog: Sendable {
     }
     let last = min(newest, base + Int64(feedback.count) - 1)
     if last > newestReported {
-      // Packets that no feedback covered are not known to be lost.
+      // Packets that no feedback has covered may have arrived, so they do not count as lost.
       let first = max(newestReported + 1, base)
       news.lostCount = Int(max(0, last - first + 1 - arrivedNow))
       newestReported = last

@@ -28,8 +28,10 @@ struct RateControl {
     resends.mayResend(at: now, targetBitrate: congestion.target)
   }
 
-  /// Returns the target for encoders if none was announced before, or if the last one is old enough
-  /// and the target has since changed by more than a twentieth or reached a bound; otherwise nil.
+  /// Returns the target for encoders if it must be announced now; otherwise nil.
+  ///
+  /// The first target is announced at once. Later targets are announced after a minimum time, if
+  /// the target has changed by more than a twentieth or has reached a bound.
   mutating func announce(at now: Instant) -> UInt64? {
     let target = encoderTarget(at: now)
     if let announced {
@@ -89,7 +91,7 @@ struct ResendBudget {
     spentAt = now
   }
 
-  /// Bit rate of recent retransmissions, in bits per second.
+  /// Returns the rate of recent retransmissions, in bits per second.
   func rate(at now: Instant) -> Double { spent * max(0, 1 - (now - spentAt).seconds) }
 }
 
@@ -121,13 +123,13 @@ struct PayloadPart {
 struct Pacer {
   enum Item {
     case part(ssrc: UInt32, PayloadPart)
-    /// A packet to retransmit, by the sequence number in its stream.
+    /// A packet to retransmit, identified by its sequence number in the stream.
     case resend(ssrc: UInt32, sequence: UInt16)
   }
 
   /// The shortest time between wake-ups, and the longest burst after a pause.
   static let burst = Interval.milliseconds(5)
-  /// The maximum delay that a late wake-up makes up for.
+  /// The maximum delay that the pacer catches up on after a late wake-up.
   static let arrears = Interval.milliseconds(40)
   /// The longest time that emptying the queue may take, even if the encoder overshoots its target.
   static let longestQueueMilliseconds: UInt64 = 500
@@ -141,7 +143,7 @@ struct Pacer {
   private var emptyAt = Instant.zero
   private var lastBurst = Instant.zero
 
-  /// The numbers of queued packets and of queued retransmissions.
+  /// The number of queued packets, and the number of queued retransmissions.
   var partCount: Int { parts.count }
   var resendCount: Int { resends.count }
 

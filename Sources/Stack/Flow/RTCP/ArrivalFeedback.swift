@@ -9,8 +9,10 @@ struct ArrivalFeedback {
   /// The SSRC of the newest packet with a transport-wide sequence number.
   private var newestSSRC: UInt32 = 0
 
-  /// When arrivals are due to be reported: from then on, any step reports them, and `deadline`
-  /// requests a step if there has been none.
+  /// When arrivals are due to be reported.
+  ///
+  /// The next step after this time reports them; if there is none by `deadline`, a step is
+  /// requested.
   var due: Instant? { log.due }
   var deadline: Instant? { log.deadline }
 
@@ -35,8 +37,8 @@ struct ArrivalFeedback {
     log.report(senderSSRC: senderSSRC, mediaSSRC: newestSSRC)
   }
 
-  /// Returns a REMB message for these sources; nil if there are none, if nothing has arrived yet,
-  /// or if it is too early for an estimate.
+  /// Returns a REMB message for these sources; nil if there are no sources, if nothing has arrived
+  /// yet, or if it is too early for an estimate.
   mutating func estimate(senderSSRC: UInt32, of ssrcs: [UInt32], at now: Instant)
     -> MaximumBitrate?
   {
@@ -56,11 +58,11 @@ struct ArrivalLog {
   private static let interval = Interval.milliseconds(100)
   private static let busyInterval = Interval.milliseconds(50)
   private static let busyCount = 20
-  /// The time that a due report may wait for a step that happens anyway.
+  /// How long a due report may wait for a step that happens for another reason.
   private static let slack = Interval.milliseconds(20)
   private static let tickNanoseconds: Int64 = 250_000
 
-  /// The time from which any step reports the arrivals; nil if none are waiting.
+  /// When arrivals are due to be reported by the next step; nil if none are waiting.
   private(set) var due: Instant?
   private var times: [(sequence: Int64, ticks: Int64)] = []
   private var unwrapper = SequenceUnwrapper()
@@ -71,7 +73,7 @@ struct ArrivalLog {
   private var isBusy = false
   private var number: UInt8 = 0
 
-  /// When a step must be made to report arrivals.
+  /// When a step must be made to report arrivals, if none has happened since `due`.
   var deadline: Instant? { due.map { $0 + ArrivalLog.slack } }
 
   mutating func receive(_ wireSequence: UInt16, arrival: Instant, at now: Instant) {

@@ -36,8 +36,8 @@ struct RTCPComposer {
       packets.append(.receiverReport(ReceiverReport(ssrc: localSSRC, blocks: blocks)))
     }
     packets.append(names(senders.isEmpty ? [localSSRC] : senders.map(\.ssrc)))
-    // Report blocks let only senders measure the round trip; a receiver has to ask for an answer
-    // (RFC 3611 section 4.4).
+    // Only senders can measure the round trip from report blocks; a receiver has to ask for an
+    // answer (RFC 3611 section 4.4).
     let asks = senders.isEmpty || receives
     if asks || !answers.isEmpty {
       packets.append(
@@ -77,7 +77,7 @@ struct RTCPComposer {
 /// Schedules reports while media is sent or received; the first one comes early (RFC 3550 section
 /// 6.2).
 struct ReportSchedule {
-  /// The time that a due report may wait for a step that happens anyway.
+  /// How long a due report may wait for a step that happens for another reason.
   private static let slack = Interval.milliseconds(50)
 
   private(set) var due: Instant?
@@ -86,7 +86,7 @@ struct ReportSchedule {
 
   init(_ entropy: EntropyStream) { self.entropy = entropy }
 
-  /// When a step must be made to send a report.
+  /// When a step must be made to send a report, if none has happened since `due`.
   var deadline: Instant? { due.map { $0 + Self.slack } }
 
   /// Schedules a report because media was sent or received, unless one is already scheduled; the
@@ -118,7 +118,7 @@ struct RoundTripMeter {
     let arrival: Instant
   }
 
-  /// Longer round trips are treated as errors.
+  /// The longest plausible round trip; longer ones are treated as errors.
   private static let longest = Interval.seconds(30)
   /// The maximum number of reference times answered in one report.
   private static let referencesMaximum = 8

@@ -8,7 +8,7 @@ package struct RTCPRecord: Hashable, Sendable {
   /// `sr`, `rr`, `sdes`, `bye`, `nack`, `pli`, `fir`, `remb`, `transport-cc`, `xr`, or, for any
   /// other packet, its type and format numbers as `pt-fmt`.
   package var type: String
-  /// The media SSRC that the block concerns, or else the sender's.
+  /// The media SSRC that the block concerns; the sender's SSRC if there is none.
   package var ssrc: UInt32
   /// The fields as compact JSON with keys in a fixed order.
   package var fields: String

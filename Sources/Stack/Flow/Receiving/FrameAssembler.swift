@@ -4,9 +4,9 @@ import Wire
 
 /// Assembles video packets into frames and returns them in decoding order.
 ///
-/// A frame is complete when all packets from its first to the marker are present. Two frames are
-/// adjacent if no sequence number or picture ID lies between them. The range of sequence numbers
-/// and the bytes held are bounded.
+/// A frame is complete when all packets from its first to the one with the marker are present. Two
+/// frames are adjacent if no sequence number or picture ID lies between them. The range of sequence
+/// numbers and the bytes held are bounded.
 struct FrameAssembler {
   /// A packet with the properties that assembly needs.
   struct Packet {
@@ -56,7 +56,8 @@ struct FrameAssembler {
   /// The number of packets that may still arrive although they precede the first one received.
   private static let lead: Int64 = 64
 
-  /// Everything up to this number has been delivered or given up; nil before the first packet.
+  /// The sequence number up to which all packets have been delivered or given up; nil before the
+  /// first packet.
   private(set) var floor: Int64?
   /// Whether the packet at the floor is known to end a frame.
   private var floorEndsFrame = false
@@ -75,8 +76,8 @@ struct FrameAssembler {
   /// necessary.
   private var missedSomething = false
 
-  /// Whether to request a key frame, because frames were missed for lack of a key frame, and none
-  /// is arriving.
+  /// Whether to request a key frame, because frames could not be delivered without one and no key
+  /// frame is arriving.
   var wantsKeyframe: Bool { needsKey && missedSomething && !awaitsKey }
 
   /// The number of complete frames waiting for earlier ones.
@@ -91,8 +92,8 @@ struct FrameAssembler {
     return sequence <= floor
   }
 
-  /// Whether a frame may be delivered despite missing frames on which, according to its payload
-  /// descriptors, it does not depend.
+  /// Whether a frame may be delivered despite missing frames, if its payload descriptors show that
+  /// it does not depend on them.
   private let passesGaps: Bool
   /// Whether the first frames wait for a key frame that precedes them.
   private let awaitsBeginning: Bool
@@ -130,12 +131,12 @@ struct FrameAssembler {
     let place = place(sequence)
     slots[place] = Slot(packet: packet)
     var videoFrames = completeFrames(from: sequence, at: now)
-    // The packet may show that the packet after it starts a frame.
+    // This packet may reveal that the next packet starts a frame.
     if slots[place].start == nil { videoFrames += completeFrames(from: sequence + 1, at: now) }
     return videoFrames
   }
 
-  /// Gives up everything up to a packet that can no longer be recovered.
+  /// Gives up all packets up to one that can no longer be recovered.
   mutating func abandon(through sequence: Int64) {
     guard let floor, sequence > floor else { return }
     needsKey = true
@@ -165,7 +166,8 @@ struct FrameAssembler {
     if isBeginning { return nil }
     hasBegun = true
     if needsKey {
-      // Frames after a key frame that is still arriving may become decodable.
+      // Frames after a key frame that is still arriving are kept, because they may become
+      // decodable.
       while let head = ready.first, !head.isKey, !awaitsKey(before: head.first) {
         ready.removeFirst()
         droppedCount += 1

@@ -8,14 +8,15 @@ struct FrameReception {
 
   /// The maximum number of complete frames that wait before a gap is skipped.
   ///
-  /// By then, a receiver that lacks these packets would have requested a key frame, because at
-  /// usual frame rates that many frames last longer than any receiver waits (3 s in libwebrtc).
+  /// A receiver that lacks packets would have requested a key frame by then: at usual frame rates,
+  /// this many frames last longer than any receiver waits (3 s in libwebrtc).
   static let waitingFramesMaximum = 200
 
   private(set) var missing = MissingPackets()
   private(set) var assembler: FrameAssembler
-  /// Whether a real receiver is being observed, whose requests show when it gives up on a packet,
-  /// so no time limit is needed.
+  /// Whether a real receiver is being observed.
+  ///
+  /// Its requests show when it gives up on a packet, so no time limit is needed.
   private let isWatched: Bool
 
   /// Creates a reception that has no packets yet.
@@ -62,7 +63,7 @@ struct FrameReception {
         assembler.pass(through: blocked - 1)
         continue
       }
-      // No packet before the blocked frame is missing any more, so the frame that it waits for will
+      // No packet before the blocked frame is awaited any more, so the frame it depends on will
       // never be complete.
       guard let blocked = assembler.blocked, blocked <= missing.oldest ?? .max else { return nil }
       assembler.abandon(through: blocked - 1)
@@ -127,7 +128,7 @@ struct MissingPackets {
   struct Demand {
     /// The sequence numbers to request, oldest first.
     var requested: [UInt16] = []
-    /// The newest packet to give up, together with all before it.
+    /// The newest packet to give up; all earlier missing packets are given up too.
     var abandoned: Int64?
   }
 
@@ -142,11 +143,11 @@ struct MissingPackets {
   static let limit = 1000
   /// The number of requests for a packet before it is given up.
   static let maximumTries = 10
-  /// After this time and a few tries, a key frame is requested instead.
+  /// The time after which, following a few tries, a key frame is requested instead.
   static let longestWait = Interval.seconds(2)
   static let fewestTries = 3
-  /// A missing packet counts as lost rather than reordered after this many newer packets, or after
-  /// this time.
+  /// The number of newer packets, and the time, after which a missing packet counts as lost rather
+  /// than reordered.
   static let reorderedPackets: Int64 = 3
   static let reorderedTime = Interval.milliseconds(10)
   /// The time that a gap may stay open if packets cannot be requested.

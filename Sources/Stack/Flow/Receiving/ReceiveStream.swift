@@ -323,8 +323,8 @@ struct ReceiveStream {
 
   mutating func countNACK() { counters.nackCount += 1 }
 
-  /// Whether to request a key frame, because a decoder asked for one, or frames were missed for
-  /// lack of one and none is arriving.
+  /// Whether to request a key frame, because a decoder needs one, or because frames could not be
+  /// delivered without one and no key frame is arriving.
   var needsKeyframe: Bool { keyframeRequests.isWanted || videoFrames.assembler.wantsKeyframe }
 
   /// Returns a PLI or FIR if one is needed and the last one is old enough; otherwise nil.

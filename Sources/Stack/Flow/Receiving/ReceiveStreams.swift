@@ -174,8 +174,8 @@ struct ReceiveStreams {
     return Place(index: index, isRetransmission: isRetransmission)
   }
 
-  /// Restarts a stream that ended by BYE or was replaced; returns false if the packet is merely a
-  /// late one, a retransmission, or padding.
+  /// Restarts a stream that ended by BYE or was replaced; returns false if the packet is only late,
+  /// a retransmission, or padding.
   private mutating func revive(
     _ place: Place, _ header: RTPHeader, at now: Instant, into outbox: inout Outbox<Output>
   ) -> Bool {

@@ -3,7 +3,7 @@ package import Wire
 
 /// Counts packets on one SSRC as in RFC 3550 appendices A.1, A.3 and A.8.
 struct ReceptionStatistics {
-  /// A larger jump is accepted only if the next packet follows it (appendix A.1).
+  /// A jump of this size or more is accepted only if the next packet follows it (appendix A.1).
   private static let maximumJump: Int16 = 3000
 
   private(set) var isStarted = false

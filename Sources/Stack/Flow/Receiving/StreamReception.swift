@@ -3,11 +3,11 @@ package import Wire
 
 /// A stream in an observed call, received as its real receiver receives it.
 ///
-/// It sends nothing: the requests and reports an endpoint would send are dropped, and those
-/// captured are counted instead. A frame is awaited as long as the real receiver may be waiting for
-/// it: until it is complete, until the receiver requests a key frame, or until the sender continues
-/// with one. The caller decides which packets are on the stream and its RTX, because an observer
-/// identifies streams by means other than session descriptions.
+/// It sends nothing: the requests and reports that an endpoint would send are dropped, and the
+/// captured requests are counted instead. A frame is awaited as long as the real receiver may be
+/// waiting for it: until the frame is complete, until the receiver requests a key frame, or until
+/// the sender continues with a key frame. The caller decides which packets belong to the stream and
+/// its RTX, because an observer does not identify streams by session descriptions.
 package struct StreamReception {
   /// A packet as received, and its content without RED.
   package struct Packet {
@@ -320,7 +320,7 @@ extension ReceiveStream.Packet {
 /// libwebrtc and aiortc update it once per timestamp, since the packets of a frame are sent
 /// together; RFC 3550 section 6.4.1 uses every packet. Values in the receiver's reports correct it.
 struct ReceiverJitter {
-  /// A larger jump, in seconds, is a new timestamp base, not jitter.
+  /// The longest jump in seconds that counts as jitter; a longer one is a new timestamp base.
   private static let longestJump: Int64 = 5
 
   private var sixteenths: Int64 = 0

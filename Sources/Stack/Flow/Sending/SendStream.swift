@@ -10,7 +10,7 @@ struct SendStream {
   private(set) var rid: String?
   /// Whether the section currently sends.
   private(set) var isActive = true
-  /// Whether frames were dropped that later ones may depend on.
+  /// Whether frames were dropped that later frames may depend on.
   private(set) var lostFrames = false
   private(set) var agreement: SendAgreement
   private(set) var demands = KeyframeDemands()
@@ -130,7 +130,7 @@ struct SendStream {
 
   // MARK: - Packets
 
-  /// Builds a packet, using up the next sequence number.
+  /// Builds a packet with the next sequence number.
   mutating func packet(
     for part: PayloadPart, transportSequence: UInt16, sendTime: UInt32, at now: Instant
   ) -> [UInt8] {
@@ -158,7 +158,7 @@ struct SendStream {
   /// Builds a retransmission (RFC 4588), or repeats the packet byte for byte; nil if the packet is
   /// no longer stored.
   ///
-  /// A repeated packet must not differ from the first: both have the same SRTP index, and with
+  /// A repeated packet must equal the first byte for byte: both have the same SRTP index, and with
   /// AES-GCM two different packets under one nonce would reveal the key.
   mutating func retransmission(
     of lost: UInt16, transportSequence: UInt16, sendTime: UInt32
@@ -275,8 +275,8 @@ struct SendNumbers {
   mutating func endFrame() { pictureID = (pictureID + 1) & 0x7fff }
 }
 
-/// Decides how long packets name the MID and layer: until the peer has reported on the stream, and
-/// so has identified it (RFC 9143 section 9.2, RFC 8852 section 3.3).
+/// Decides how long packets include the MID and layer: until the peer's first report on the stream
+/// shows that the peer has identified it (RFC 9143 section 9.2, RFC 8852 section 3.3).
 struct SectionNaming {
   private let mid: [UInt8]
   /// The layer; nil for a section's only stream.
@@ -293,9 +293,9 @@ struct SectionNaming {
   var name: [UInt8]? { isKnown ? nil : mid }
   /// The MID that RTX packets must include; nil once the peer knows the RTX stream.
   var rtxName: [UInt8]? { isRTXKnown ? nil : mid }
-  /// The layer that packets must name; nil once the peer knows the stream.
+  /// The layer that packets must include; nil once the peer knows the stream.
   var streamID: [UInt8]? { isKnown ? nil : rid }
-  /// The layer that RTX packets must name; nil once the peer knows the RTX stream.
+  /// The layer that RTX packets must include; nil once the peer knows the RTX stream.
   var repairedStreamID: [UInt8]? { isRTXKnown ? nil : rid }
 
   /// Records that the peer reported on the stream or its RTX.
@@ -306,7 +306,7 @@ struct SectionNaming {
   /// Applies a renegotiated layer.
   mutating func rename(rid: [UInt8]?) { self.rid = rid }
 
-  /// Makes RTX packets name the MID and layer again because the RTX SSRC changed.
+  /// Makes RTX packets include the MID and layer again because the RTX SSRC changed.
   mutating func forgetRTX() { isRTXKnown = false }
 }
 
@@ -316,12 +316,12 @@ struct KeyframeDemands {
   enum Verdict {
     /// A repetition, in case the first request was lost (RFC 5104 section 4.3.1.2).
     case repeated
-    /// A request so soon after the previous one that the same key frame serves both.
+    /// A request so soon after the previous request that one key frame serves both.
     case served
     case passedOn
   }
 
-  /// The shortest time between requests passed on.
+  /// The shortest time between two requests that are passed on to the encoder.
   private static let spacing = Interval.milliseconds(300)
 
   /// When a key frame was last requested from the encoder.

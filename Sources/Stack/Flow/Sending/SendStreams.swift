@@ -46,8 +46,8 @@ struct SendStreams {
     all.firstIndex { $0.ssrc == block.ssrc || $0.rtxSSRC == block.ssrc }
   }
 
-  /// Applies a negotiation: adds new streams, removes those that they replace, and pauses those
-  /// that no longer send.
+  /// Applies a negotiation: adds new streams, removes the streams that they replace, and pauses
+  /// streams that no longer send.
   mutating func configure(_ sections: [SectionState]) {
     // A paused stream is kept, because its numbering must continue; otherwise SRTP would reject its
     // packets as a replay (RFC 3711 section 3.3.2).
@@ -92,7 +92,7 @@ struct SendStreams {
     return names
   }
 
-  /// Builds a packet, using up its stream's next sequence number.
+  /// Builds a packet with its stream's next sequence number.
   mutating func packet(
     for part: PayloadPart, _ index: Int, transportSequence: UInt16, sendTime: UInt32,
     at now: Instant
@@ -241,8 +241,8 @@ struct SendTally {
 
   // MARK: Packets
 
-  /// Counts a packet sent for the first time; `payload` is the part of its `size` without headers,
-  /// in bytes.
+  /// Counts a packet sent for the first time; `size` and `payload` are its bytes with and without
+  /// headers.
   mutating func countPacket(_ size: Int, payload: Int, delay: Interval) {
     mediaPackets &+= 1
     mediaOctets &+= UInt32(truncatingIfNeeded: payload)

@@ -13,7 +13,7 @@ package struct StreamEmission {
   private static let reportsMaximum = 16
   private static let requestedMaximum = 512
   private static let earlyMaximum = 64
-  /// Longer round trips are treated as errors.
+  /// The longest plausible round trip; longer ones are treated as errors.
   private static let longestRoundTrip = Interval.seconds(30)
 
   private var sent: OutboundStreamCounters
@@ -56,7 +56,7 @@ package struct StreamEmission {
       mid: mid, kind: kind, ssrc: ssrc, rtxSSRC: nil, codec: codec, payloadType: payloadType)
   }
 
-  /// What an observer can tell about a packet's content.
+  /// What an observer can see of a packet's content.
   package struct Content {
     package var codec: FlowSection.Codec
     /// Whether the packet carries media; false for FEC and padding, which belong to no frame.
@@ -152,7 +152,7 @@ package struct StreamEmission {
     return roundTrip
   }
 
-  /// Handles a NACK sent to the sender.
+  /// Counts a NACK from the receiver, and records the requested packets.
   package mutating func receive(_ nack: GenericNACK) {
     sent.nackCount += 1
     for sequence in nack.sequences.prefix(StreamEmission.requestedMaximum)
@@ -172,8 +172,8 @@ package struct StreamEmission {
     if !requested.contains(sequence) { request(sequence) }
   }
 
-  /// Counts the retransmission of a packet that is requested only now; returns false if there was
-  /// none.
+  /// Counts an earlier retransmission of a packet that is only now requested; returns false if
+  /// there was none.
   private mutating func wasRepeated(_ sequence: UInt16) -> Bool {
     guard let index = early.firstIndex(where: { $0.sequence == sequence }) else { return false }
     let bytes = early.remove(at: index).bytes
@@ -184,7 +184,7 @@ package struct StreamEmission {
     return true
   }
 
-  /// Counts a PLI or FIR sent to the sender.
+  /// Counts a PLI or FIR from the receiver.
   package mutating func countKeyframeRequest(isFIR: Bool) {
     if isFIR { sent.firCount += 1 } else { sent.pliCount += 1 }
   }

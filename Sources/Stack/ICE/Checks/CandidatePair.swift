@@ -42,7 +42,7 @@ struct CandidatePair {
       .peerReflexive, isTCP: local.isTCP, localPreference: preference)
   }
 
-  /// Whether checks on the pair have not ended yet.
+  /// Whether the pair's checks have neither succeeded nor failed yet.
   var isUndecided: Bool {
     switch state {
     case .frozen, .waiting, .inProgress: true
@@ -53,8 +53,9 @@ struct CandidatePair {
   /// Whether the pair's connection must be opened before the pair can be checked.
   var needsConnection: Bool { isActive && base.port == 0 }
 
-  /// The lower of the two candidates' type preferences; a pair for which it is higher than for the
-  /// nominated one counts as much better.
+  /// The lower of the two candidates' type preferences.
+  ///
+  /// A pair counts as much better than the nominated pair if this value is higher.
   var directness: UInt32 { min(local.typePreference, remote.typePreference) }
 
   // MARK: State
@@ -86,13 +87,13 @@ struct CandidatePair {
     hasChanges = true
   }
 
-  /// Sets the local candidate to the one whose address the peer saw.
+  /// Sets the local candidate to the candidate whose address the peer saw.
   mutating func rename(local new: ICECandidate) { local = new }
 
   /// Marks the pair for reporting after its selection changed.
   mutating func selectionChanged() { hasChanges = true }
 
-  /// Returns whether anything has changed since the last report, and clears the mark.
+  /// Returns whether anything has changed since the last report, and clears the flag.
   mutating func removeChanges() -> Bool {
     defer { hasChanges = false }
     return hasChanges
@@ -207,13 +208,13 @@ struct PairNomination {
   /// Records that the peer nominated another pair.
   mutating func chooseOther() { timesChosen = 0 }
 
-  /// Returns whether the peer nominated the pair before it worked, and clears that mark.
+  /// Returns whether the peer nominated the pair before it worked, and clears that flag.
   mutating func removeEarlyChoice() -> Bool {
     defer { wasChosenEarly = false }
     return wasChosenEarly
   }
 
-  /// Clears the local nomination in progress and the peer's early one after a role change.
+  /// Clears the local nomination in progress and the peer's early nomination after a role change.
   mutating func forgetChoices() {
     isNominating = false
     wasChosenEarly = false
@@ -355,7 +356,7 @@ struct CheckRound {
     connectionID = nil
   }
 
-  /// Stops sending requests; those already sent may still be answered.
+  /// Stops sending requests; requests already sent may still be answered.
   mutating func stop() { nextAttempt = nil }
 
   /// Starts waiting for the pair's TCP connection; the round fails at `end`.

@@ -112,8 +112,8 @@ struct Checklist {
     return contains { $0.isActive && $0.base.ip == base.ip && $0.target == target }
   }
 
-  /// Makes room by removing a failed pair or one of lower priority; returns false if there is no
-  /// such pair.
+  /// Makes room by removing a failed or lower-priority pair; returns false if there is no such
+  /// pair.
   private mutating func makeRoom(for pair: CandidatePair, keeping kept: UInt32?) -> Bool {
     guard pairs.count >= Self.maximum else { return true }
     var worst: Int?
@@ -165,7 +165,7 @@ struct Checklist {
     }
   }
 
-  /// Starts a new generation, keeping at most the given pair.
+  /// Starts a new generation, keeping at most one pair.
   mutating func restart(keeping kept: Int?) {
     generation += 1
     triggered = []
@@ -193,8 +193,8 @@ struct Checklist {
 // MARK: - Check order
 
 extension Checklist {
-  /// Returns the next pair to check: a triggered one, else the best waiting one, else a frozen one
-  /// that may thaw (RFC 8445 section 6.1.4.2); nil if no pair is waiting.
+  /// Returns the next pair to check: a triggered pair, or else the best waiting pair, or else a
+  /// frozen pair that may be unfrozen (RFC 8445 section 6.1.4.2); nil if there is none.
   mutating func next() -> Int? {
     while !triggered.isEmpty {
       let id = triggered.removeFirst()
@@ -206,8 +206,8 @@ extension Checklist {
   /// Returns the best frozen pair whose foundation has no check under way, or only checks whose
   /// first request went unanswered; nil if there is none.
   ///
-  /// RFC 8445 makes such pairs wait until the others with that foundation have failed, which takes
-  /// seconds; here the wait ends after the first unanswered request.
+  /// In RFC 8445, a frozen pair waits until the other pairs with its foundation have failed, which
+  /// takes seconds. Here the wait ends after the first unanswered request.
   private func thaw() -> Int? {
     best { pair in
       pair.state == .frozen
@@ -218,8 +218,8 @@ extension Checklist {
     }
   }
 
-  /// Returns whether a new check may be sent now (Ta, RFC 8445 section 14.2); if so, the next one
-  /// has to wait.
+  /// Returns whether a new check may be sent now; if so, the next check has to wait for Ta (RFC
+  /// 8445 section 14.2).
   mutating func useTurn(at now: Instant) -> Bool {
     guard nextPacedAt <= now, hasUnchecked else { return false }
     let isSmall = pairs.count <= ICETiming.smallChecklist

@@ -66,7 +66,7 @@ struct CheckProgress {
   /// When checks without any success are given up.
   var patienceEnd: Instant? { checkingSince.map { $0 + ICETiming.checkingPatience } }
 
-  /// Returns whether the selected pair differs from the one last reported, and remembers it as
+  /// Returns whether the selected pair differs from the pair last reported, and records it as
   /// reported.
   mutating func isNew(_ path: UInt32?) -> Bool {
     defer { reportedPath = path }

@@ -167,8 +167,8 @@ extension ICEAgent {
     if checklist[index].state != .succeeded { trigger(index) }
   }
 
-  /// Sets a pair's local candidate to the one with the address the peer saw; an unknown address
-  /// becomes a new peer-reflexive candidate (RFC 8445 section 7.2.5.3.1).
+  /// Sets a pair's local candidate to the candidate with the address that the peer saw; an unknown
+  /// address becomes a new peer-reflexive candidate (RFC 8445 section 7.2.5.3.1).
   private mutating func nameLocal(_ index: Int, _ mapped: SocketAddress) {
     let base = checklist[index].base
     guard mapped != base, mapped.port != 0, mapped.ip.isIPv4 == base.ip.isIPv4 else { return }

@@ -56,7 +56,8 @@ extension ICEAgent {
     nomination.nominate(checklist[index].id, at: now)
   }
 
-  /// Follows the peer's latest USE-CANDIDATE if the rules allow it.
+  /// Nominates the pair of the peer's latest USE-CANDIDATE, unless another pair must stay
+  /// nominated.
   mutating func followChoice(_ index: Int) {
     if nomination.follows(index, checklist, isSilent: consent.isSilent, at: now) {
       nominate(index)
@@ -73,7 +74,8 @@ extension ICEAgent {
       consent.graceEnd(checklist[silent]) <= now
     {
       let id = checklist[silent].id
-      // The other pairs were checked again when silence began, so one that succeeded works now.
+      // The other pairs were checked again when the silence began, so a pair that succeeded since
+      // then works now.
       if checklist.best(where: { $0.state == .succeeded && $0.id != id }) != nil {
         checklist.change(silent) { $0.fail() }
         nomination.forget(id)
@@ -165,7 +167,7 @@ extension ICEAgent {
     if remoteSide.hasChanges { progress.begin(at: now) }
   }
 
-  /// Fails if every pair failed and no other can appear, or after a long time without success.
+  /// Fails if every pair failed and no other pair can appear, or after a long time without success.
   private mutating func checkPatience() {
     guard let end = progress.patienceEnd, !progress.hasFailed else { return }
     var hasPairs = false
@@ -195,8 +197,8 @@ extension ICEAgent {
     for state in states { emit(.connectionState(state)) }
   }
 
-  /// Whether checking is complete, that is, all candidates are known, all pairs decided, and a
-  /// nominated pair selected.
+  /// Whether checking is complete: all candidates are known, all pairs are decided, and a nominated
+  /// pair is selected.
   private var isDone: Bool {
     guard let nominated = nomination.pairID, nominated == consent.pairID, !consent.isSilent,
       gatheringState == .complete,

@@ -24,7 +24,7 @@ struct Nomination {
 
   // MARK: Controlling
 
-  /// Nominates nothing until something changes.
+  /// Stops considering nominations until something changes.
   mutating func rest() { dueAt = nil }
 
   /// Returns the pair to nominate now; nil if there is none or it is too early.
@@ -83,7 +83,7 @@ struct Nomination {
     return now - chosenAt >= ICETiming.choiceHold
   }
 
-  /// Returns the pair that the peer nominated last, even if it has been given up meanwhile; nil if
+  /// Returns the pair that the peer nominated last, even if it was given up in the meantime; nil if
   /// it does not work now.
   ///
   /// A peer that did not notice the failure will not nominate the pair again.
@@ -104,8 +104,8 @@ struct Nomination {
 
   /// Returns the nominated pair if it works; nil if no nominated pair works.
   ///
-  /// If that pair does not work, a controlled agent falls back to the pair that the peer nominated
-  /// last, provided that this one works.
+  /// If the nominated pair does not work, a controlled agent falls back to the pair that the peer
+  /// nominated last, if that pair works.
   mutating func choose(_ checklist: Checklist, _ role: ICERole) -> Int? {
     var wanted = checklist.index(id: pairID)
     if let index = wanted, checklist[index].state != .succeeded {
@@ -125,7 +125,7 @@ struct Nomination {
 /// Decides which agent is controlling (RFC 8445 section 6.1.1), and resolves role conflicts
 /// (sections 7.2.5.1 and 7.3.1.1).
 struct RoleSettlement {
-  /// The result of comparing the role in a request with the local one.
+  /// The result of comparing the role in a request with the local role.
   enum Verdict {
     /// The roles differ, as they should.
     case agreed
@@ -147,7 +147,7 @@ struct RoleSettlement {
     return true
   }
 
-  /// Compares the role that a request claims with the local one; tie-breakers resolve a conflict.
+  /// Compares the role that a request claims with the local role; tie-breakers resolve a conflict.
   mutating func settle(controlling: UInt64?, controlled: UInt64?) -> Verdict {
     switch role {
     case .controlling:
@@ -162,7 +162,7 @@ struct RoleSettlement {
     return .changed
   }
 
-  /// Changes the role because the peer refused the claimed one, and draws another tie-breaker;
+  /// Changes the role because the peer refused the claimed role, and draws another tie-breaker;
   /// returns false if another conflict has already changed the role since that request.
   mutating func concede(_ claimed: ICERole, _ entropy: EntropyStream) -> Bool {
     guard claimed == role else { return false }

@@ -22,7 +22,7 @@ struct Gatherer {
   /// The settings that the next generation will start with.
   var nextSettings: ICESettings { upcoming ?? settings }
 
-  /// Uses other servers from the next gathering on; the current gathering keeps its own (W3C
+  /// Changes the servers from the next gathering on; the current gathering keeps its servers (W3C
   /// setConfiguration).
   mutating func use(_ servers: [ICEServer], relayOnly: Bool) {
     var next = settings
@@ -94,8 +94,8 @@ struct LocalSockets {
   static let maximum = 32
 
   private(set) var all: [Socket] = []
-  /// The number of addresses that this generation has requested; each gets a lower preference than
-  /// the one before.
+  /// The number of addresses that this generation has requested; each has a lower preference than
+  /// the previous one.
   private var asked: UInt16 = 0
 
   var isFull: Bool { all.count >= Self.maximum }
@@ -249,7 +249,7 @@ struct LocalCandidates {
     all.filter { $0.candidate.tcpType == .active }.map(\.base)
   }
 
-  /// Returns the priority of the local candidate from whose base a pair sends.
+  /// Returns the priority of the local candidate whose base a pair sends from.
   func priority(of pair: CandidatePair) -> UInt32 {
     baseCandidate(of: pair.base)?.priority ?? pair.local.priority
   }

@@ -227,8 +227,7 @@ extension ICEAgent {
 
   private mutating func ask(_ server: ServerList.Server, from base: SocketAddress) {
     for ip in server.addresses ?? [] {
-      // A server cannot be reached from loopback or link-local addresses unless its own address is
-      // of that kind.
+      // A loopback or link-local address can only reach a server whose address is of the same kind.
       guard ip.isIPv4 == base.ip.isIPv4, ip.isLoopback == base.ip.isLoopback,
         ip.isLinkLocal == base.ip.isLinkLocal
       else { continue }

@@ -15,7 +15,7 @@ extension ICEAgent {
   /// Passes a message from a TURN server, other than a Binding message, to the client that uses the
   /// server.
   ///
-  /// Returns false if no client uses the server, or if the message is not for it.
+  /// Returns false if no client uses the server, or if the message is not for that client.
   mutating func receiveRelayMessage(
     _ local: SocketAddress, _ server: SocketAddress, _ bytes: [UInt8]
   ) -> Bool {
@@ -250,7 +250,7 @@ extension ICEAgent {
     let foundation = gatherer.candidates.foundation(
       .init(kind: .relayed, base: relay.base.ip, server: relay.address.ip))
     let hidden = SocketAddress.hidden(isIPv4: relayed.ip.isIPv4)
-    // The related address would reveal the mapped one (RFC 8828 section 5.2).
+    // The related address would reveal the mapped address (RFC 8828 section 5.2).
     let isSecret = settings.relayOnly || settings.hidesAddresses
     let priority = ICEPriority.candidate(.relayed, localPreference: relay.localPreference)
     addLocal(

@@ -1,7 +1,7 @@
 package import Wire
 
-/// The TCP connections with the peer (RFC 6544), including accepted ones whose sender is not known
-/// yet.
+/// The TCP connections with the peer (RFC 6544), including accepted connections whose sender is not
+/// known yet.
 struct PeerConnections {
   /// An open connection, either made to the peer or accepted by a listener.
   struct Connection: Equatable {
@@ -37,7 +37,7 @@ struct PeerConnections {
     return true
   }
 
-  /// Removes connections whose pair has failed, and those that have had no pair for too long.
+  /// Removes connections whose pair has failed, and connections that have had no pair for too long.
   mutating func removeUnused(_ checklist: inout Checklist, at now: Instant) -> [Connection] {
     guard !all.isEmpty else { return [] }
     var unused: [Connection] = []
@@ -165,7 +165,7 @@ extension ICEAgent {
     return true
   }
 
-  /// Closes connections whose pair has failed, and those that have had no pair for too long.
+  /// Closes connections whose pair has failed, and connections that have had no pair for too long.
   mutating func closeStreams() {
     for connection in gatherer.connections.removeUnused(&checklist, at: now) {
       emit(.request(.closeStream(local: connection.local, remote: connection.remote)))

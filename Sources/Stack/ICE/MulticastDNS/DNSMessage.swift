@@ -72,8 +72,7 @@ package struct DNSMessage: Hashable, Sendable {
     self.answers = answers
   }
 
-  /// The Internet class; multicast DNS gives the highest bit of the class field a meaning of its
-  /// own.
+  /// The Internet class; multicast DNS uses the highest bit of the class field for another purpose.
   private static let internet: UInt16 = 1
   private static let highBit: UInt16 = 0x8000
 

@@ -3,7 +3,7 @@ package import Wire
 /// The part of multicast DNS that WebRTC needs (RFC 6762): answers queries for this host's names
 /// and resolves the names of other hosts.
 ///
-/// Names are random and thus unique: they are neither probed nor announced
+/// Names are random and thus unique, so they are neither probed nor announced
 /// (draft-ietf-mmusic-mdns-ice-candidates section 3.1.1).
 package struct MulticastNames: Machine {
   package enum Input {
@@ -111,7 +111,7 @@ package struct MulticastNames: Machine {
     ask(at: now, &outbox)
   }
 
-  /// Sends the queries that are due, and gives up those whose last attempt went unanswered.
+  /// Sends the queries that are due, and gives up names whose last query went unanswered.
   private mutating func ask(at now: Instant, _ outbox: inout Outbox<Output>) {
     for index in questions.indices where questions[index].dueAt <= now {
       let attempts = questions[index].attempts
@@ -192,10 +192,10 @@ package struct MulticastNames: Machine {
     outbox.append(.multicast(response.bytes))
   }
 
-  /// Returns the address records of the requested types, without those the querier already knows
-  /// (section 7.1).
+  /// Returns the address records of the requested types, leaving out records that the querier
+  /// already knows (section 7.1).
   ///
-  /// If a requested type is missing, an NSEC record lists those that exist (section 6.1).
+  /// If a requested type is missing, an NSEC record lists the existing types (section 6.1).
   private func records(
     _ own: [Published], _ types: [DNSType], _ known: [DNSMessage.Record], isLegacy: Bool
   ) -> [DNSMessage.Record] {

@@ -133,8 +133,8 @@ extension STUNMessage {
   /// All attributes, known or not, in order.
   package var attributes: STUNAttributes { STUNAttributes(bytes, end: bytes.count) }
 
-  /// The attributes that MESSAGE-INTEGRITY covers, or all without it; later ones are ignored
-  /// (section 14.5).
+  /// The attributes that MESSAGE-INTEGRITY covers, or all attributes if it is absent; attributes
+  /// after it are ignored (section 14.5).
   private var coveredAttributes: STUNAttributes {
     STUNAttributes(bytes, end: integrityOffset ?? bytes.count)
   }
@@ -145,14 +145,14 @@ extension STUNMessage {
     bytes.span.bytes.extracting(attribute.range)
   }
 
-  /// Returns the first attribute of a type, before MESSAGE-INTEGRITY if there is one; nil if there
-  /// is none.
+  /// Returns the first attribute of a type, ignoring attributes after MESSAGE-INTEGRITY; nil if
+  /// none is found.
   package func attribute(_ type: STUNAttributeType) -> STUNAttribute? {
     for attribute in coveredAttributes where attribute.type == type { return attribute }
     return nil
   }
 
-  /// USERNAME: in checks, the receiver's and the sender's fragment with a colon between (section
+  /// USERNAME: in checks, the receiver's and the sender's fragments, separated by a colon (section
   /// 14.3).
   package var username: String? { text(.username) }
 

@@ -3,7 +3,8 @@ package import Wire
 
 /// Builds a STUN message, attribute by attribute (RFC 8489 section 5).
 package struct STUNWriter {
-  /// The length in bytes up to which values are added; more would not fit into a datagram anyway.
+  /// The maximum length of a message's attributes and header, in bytes; more would not fit into a
+  /// datagram.
   static let lengthMaximum = 1500
 
   private var writer: ByteWriter

@@ -16,13 +16,14 @@ struct Allocation {
   private(set) var relayed: SocketAddress?
   /// When to refresh the allocation; nil while a refresh is pending or there is no allocation.
   private(set) var refreshAt: Instant?
-  /// Whether an IPv6 address is requested; if the server refuses that, an IPv4 address is.
+  /// Whether an IPv6 address is requested; if the server refuses, an IPv4 address is requested
+  /// instead.
   private(set) var wantsIPv6: Bool
   private var state = State.idle
 
   init(wantsIPv6: Bool) { self.wantsIPv6 = wantsIPv6 }
 
-  /// Whether the allocation exists (`isThere`), is still to be created, or has ended.
+  /// Whether the allocation exists; `isOpen` and `isOver` are true before and after that.
   var isThere: Bool { state == .allocated }
   var isOpen: Bool { state == .allocating || state == .idle }
   var isOver: Bool { state == .over }
@@ -94,7 +95,7 @@ struct Permissions {
     /// When to refresh the permission if it is in use.
     var refreshAt: Instant?
     var usedAt: Instant
-    /// Data waiting for the server's consent.
+    /// Data waiting until the server permits the address.
     var waiting: [(bytes: [UInt8], peer: SocketAddress)] = []
   }
 
@@ -110,7 +111,8 @@ struct Permissions {
     return deadline
   }
 
-  /// Returns whether permission was requested for an address, even if the server refused it.
+  /// Returns whether permission was requested for an address, even if the server refused the
+  /// request.
   func has(_ ip: IPAddress) -> Bool { all.contains { $0.ip == ip } }
 
   /// Adds a permission that is being requested; returns false if there is no room.

@@ -31,8 +31,7 @@ struct ServerTransactions {
   private static let reliableWait = Interval.milliseconds(9500)
 
   private var all: [Transaction] = []
-  /// Whether the transport is reliable, in which case nothing is sent twice (RFC 8489 section
-  /// 6.2.2).
+  /// Whether the transport is reliable; if so, nothing is sent twice (RFC 8489 section 6.2.2).
   private let isReliable: Bool
 
   init(isReliable: Bool) { self.isReliable = isReliable }
@@ -151,7 +150,7 @@ struct MappingKeeper {
     if !isReliable { deadline = now + TURNTiming.keepAlive }
   }
 
-  /// Records any message to the server.
+  /// Records that a message was sent to the server.
   mutating func recordSent(at now: Instant) { sentAt = now }
 
   /// Returns whether it is time to check if a message is needed.

@@ -308,7 +308,6 @@ extension TURNClient {
     case send([UInt8], to: SocketAddress)
     /// Verify that the allocation still exists, because peers are silent.
     case verify
-    /// The deadline was reached.
     case deadline
     /// Ask the server to end the allocation, and stop.
     case close

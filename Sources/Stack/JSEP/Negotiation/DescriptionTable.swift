@@ -3,7 +3,7 @@ import SDP
 /// The descriptions that were set: by the last completed exchange, and by the current one (RFC 9429
 /// section 3.2).
 struct SignaledDescriptions {
-  /// A description that was set, with its parsed document; local ones have no candidates.
+  /// A description that was set, with its parsed document; local documents have no candidates.
   struct Entry {
     fileprivate(set) var description: SessionDescription
     let document: SDPDocument
@@ -17,8 +17,8 @@ struct SignaledDescriptions {
   /// The peer's latest description; nil before the first.
   var remote: Entry? { pendingRemote ?? currentRemote }
 
-  /// The description that says which sections are disabled: the latest local one, or else the
-  /// peer's; nil before any was set.
+  /// The description that shows which sections are disabled: the latest local description, or else
+  /// the peer's; nil before any was set.
   var latest: SDPDocument? { (pendingLocal ?? currentLocal ?? remote)?.document }
 
   var localUsernameFragments: [String] {
@@ -142,7 +142,7 @@ struct CreatedDescriptions {
   }
 
   /// Returns the created description that setLocalDescription is to apply; the text in the call
-  /// must be that of the description created last, or empty.
+  /// must be empty or equal the last created offer or answer.
   ///
   /// The checks are made in the order that W3C setLocalDescription prescribes.
   func created(for description: SessionDescription, _ state: SignalingState) throws(JSEPError)

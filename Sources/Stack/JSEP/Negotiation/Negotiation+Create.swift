@@ -3,7 +3,7 @@ import Wire
 
 extension Negotiation {
   /// Creates an offer from the transceivers without changing the state (RFC 9429 section 5.2).
-  /// - Parameter transports: the local transports, at least those in `offeredTransportNumbers`.
+  /// - Parameter transports: the local transports, including all in `offeredTransportNumbers`.
   package mutating func createOffer(_ transports: [LocalTransport]) throws(JSEPError)
     -> SessionDescription
   {
@@ -55,7 +55,7 @@ extension Negotiation {
 
   /// Creates an answer to the pending remote offer without changing the state (RFC 9429 section
   /// 5.3).
-  /// - Parameter transports: the local transports, at least those in `transportNumbers`.
+  /// - Parameter transports: the local transports, including all in `transportNumbers`.
   package mutating func createAnswer(_ transports: [LocalTransport]) throws(JSEPError)
     -> SessionDescription
   {
@@ -143,7 +143,7 @@ extension Negotiation {
 }
 
 extension [LocalTransport] {
-  /// Returns a section's transport; for a disabled section, which has none, the first transport.
+  /// Returns a section's transport, or the first transport for a disabled section, which has none.
   fileprivate func of(_ slot: SectionSlot) -> LocalTransport {
     first { $0.number == slot.transportNumber } ?? self[0]
   }
@@ -189,7 +189,8 @@ struct OfferPlan {
         kind: kind, mid: mid, transceiverID: transceiver.id, transport: LocalSection.profile,
         formats: capabilities.codecs(transceiver.kind).map { String($0.payloadType) })
       // Any disabled section may be reused (RFC 9429 section 5.2.2), preferably one of the same
-      // kind. One of another kind is left alone if sections of that kind are still to be added.
+      // kind. A disabled section of another kind stays free if a section of its kind is still to be
+      // added.
       let wanted = waiting.map { SectionKind($0.kind) } + (wantsData ? [.application] : [])
       place(slot) { !wanted.contains($0) }
     }
@@ -206,7 +207,7 @@ struct OfferPlan {
   }
 
   /// Places a section at the index of a disabled section of the same kind, or else of a kind that
-  /// may be replaced; appends it if there is none.
+  /// may be replaced; appends the section if there is no such index.
   private mutating func place(_ slot: SectionSlot, where mayTake: (SectionKind) -> Bool) {
     if let place = slots.firstIndex(where: { $0.isDead && $0.kind == slot.kind })
       ?? slots.firstIndex(where: { $0.isDead && mayTake($0.kind) })
@@ -239,7 +240,7 @@ struct OfferPlan {
 extension Negotiation {
   /// Applies a local description.
   ///
-  /// Only the last offer or answer created is accepted, or empty text in its place.
+  /// The text must be empty or equal the last created offer or answer.
   package mutating func setLocal(_ description: SessionDescription) throws(JSEPError) -> [Change] {
     try checkNotClosed()
     if description.type == .rollback { return try rollBack() }

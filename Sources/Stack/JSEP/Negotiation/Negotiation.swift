@@ -125,7 +125,7 @@ package struct Negotiation {
     transceiverTable.change(index) { $0.prefer(preferences) }
   }
 
-  /// Requests data channels; this needs negotiation unless the session has them (W3C
+  /// Requests data channels; this needs negotiation unless the session already has them (W3C
   /// createDataChannel).
   package mutating func wantData() { wishes.wantData() }
 
@@ -190,8 +190,8 @@ package struct Negotiation {
       + transceiverTable.roll(backTo: stable.associations) { _ in true }
   }
 
-  /// Rolls back the transceivers of the pending offer for which the offer that replaces it has no
-  /// section.
+  /// Rolls back the pending offer's transceivers that have no section in the offer that replaces
+  /// it.
   mutating func returnOrphans() -> [Change] {
     guard let stable = stableState else { return [] }
     let kept = sectionTable.slots.compactMap(\.transceiverID)
@@ -308,7 +308,7 @@ public enum SignalingState: String, Hashable, Sendable {
 
 /// The error of a refused call: the exception that W3C prescribes, or `duplicateID`.
 package struct JSEPError: Error, Hashable, Sendable {
-  /// The names of exceptions: those that W3C prescribes, and one more.
+  /// The names of exceptions: the ones that W3C prescribes, and `duplicateID`.
   package enum Kind: String, Sendable {
     case invalidState = "InvalidStateError"
     case invalidAccess = "InvalidAccessError"

@@ -85,15 +85,14 @@ extension Negotiation {
   package func remoteMLineIndex(ofMID mid: String) -> Int? {
     guard let document = descriptions.remote?.document else { return nil }
     if let index = document.sections.firstIndex(where: { $0.mid == mid }) { return index }
-    // A peer that states no MIDs may use those generated for its sections.
+    // A peer that states no MIDs may use the MIDs generated for its sections.
     let slots = sectionTable.slots
     return document.sections.indices.first {
       document.sections[$0].mid == nil && slots.indices.contains($0) && slots[$0].mid == mid
     }
   }
 
-  /// Returns whether the m-section at an index is disabled, in which case nothing is signaled for
-  /// it.
+  /// Returns whether the m-section at an index is disabled, so that nothing is signaled for it.
   package func isOff(mLine index: Int) -> Bool {
     !sectionTable.slots.indices.contains(index) || sectionTable.slots[index].isDead
   }
@@ -109,8 +108,8 @@ extension Negotiation {
 
   package func remoteTransport(_ number: Int) -> RemoteTransport? { remoteSides[number] }
 
-  /// The numbers of the transports that the session needs, including those that a rollback would
-  /// restore.
+  /// The numbers of the transports that the session needs, including transports that a rollback
+  /// would restore.
   package var transportNumbers: [Int] {
     let pending = (sectionTable.slots + (stableState?.slots ?? [])).filter { !$0.isDead }
     return pending.map(\.transportNumber).distinct(after: [bundling.shared])
@@ -124,8 +123,9 @@ extension Negotiation {
     return mLineIndex(ofTransport: number) == index ? number : nil
   }
 
-  /// Returns the index of the m-section that signals a transport: the first agreed one that uses
-  /// it, or else the first that the latest description does not reject; nil if there is none.
+  /// Returns the index of the m-section that signals a transport: the first agreed section that
+  /// uses the transport, or else the first that the latest description does not reject; nil if
+  /// there is none.
   package func mLineIndex(ofTransport number: Int) -> Int? {
     let slots = sectionTable.slots
     if let index = slots.firstIndex(where: { $0.uses(number) && agreed.has($0.mid) }) {
@@ -164,7 +164,7 @@ struct OfferReading {
   struct Group {
     /// The indices of acceptable sections, ascending.
     var members: [Int]
-    /// Whether the sections are in a BUNDLE group, in which case the answer may have one.
+    /// Whether the sections are in a BUNDLE group, so that the answer may have this group too.
     var isBundled: Bool
     var transport: TransportReading
   }
@@ -175,12 +175,12 @@ struct OfferReading {
   /// The index of the first data channel section that can be accepted; nil if there is none.
   var data: Int?
   var groups: [Group] = []
-  /// The index in `groups` of each section's group; nil for sections without one.
+  /// The index in `groups` of each section's group; nil for sections without a group.
   private var places: [Int?]
 
   /// Parses an offer (RFC 9429 section 5.8, RFC 9143 section 7.3).
   ///
-  /// Sections in a BUNDLE group share a transport; a section outside of all groups has its own.
+  /// Sections in a BUNDLE group share a transport; a section outside all groups has its own.
   /// - Throws: `JSEPError` if a transport lacks ICE credentials or fingerprints or has the role
   ///   `holdconn`, or if an acceptable section needs a separate port for RTCP, which the W3C
   ///   rtcpMuxPolicy `require` excludes (RFC 9429 section 5.8.3).

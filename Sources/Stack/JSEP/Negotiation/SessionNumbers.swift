@@ -2,7 +2,7 @@ import RTP
 import SDP
 import Wire
 
-/// Payload types and header extension ids in use; later local offers repeat negotiated ones.
+/// Payload types and header extension ids in use; later local offers repeat the negotiated numbers.
 ///
 /// All sections may share one transport, so a number must not have different meanings in two of
 /// them (RFC 9143 section 9.1).
@@ -46,8 +46,8 @@ struct SessionNumbers {
       codec(capability, agreed: agreed, foreign: foreign)
     }
     if let agreed {
-      // Codecs from the last answer come first, in its order, including variants that the peer
-      // introduced (RFC 9429 section 5.2.2).
+      // Codecs from the last answer come first, in the answer's order, including variants that the
+      // peer introduced (RFC 9429 section 5.2.2).
       let kept = agreed.codecs.map { known in
         codecs.first { $0.format == known.format } ?? known
       }
@@ -92,7 +92,7 @@ struct SessionNumbers {
       rtxPayloadType: rtxPayloadType, feedback: capability.feedback)
   }
 
-  /// Returns the preferred payload type if it is free, or else the first free dynamic one.
+  /// Returns the preferred payload type if it is free, or else the first free dynamic payload type.
   private func free(_ preferred: UInt8, _ foreign: RemoteNumbers, besides other: UInt8? = nil)
     -> UInt8
   {

@@ -130,7 +130,7 @@ struct TransceiverTable {
     return (make(kind, .recvonly, by: .remoteOffer), true)
   }
 
-  /// Sets the sender's layers to those a remote offer requests.
+  /// Sets the sender's layers to the layers that a remote offer requests.
   mutating func applyLayers(of section: SDPSection, _ index: Int) {
     let rids = section.wantedLayers
     guard rids.count > 1, all[index].mayTakeLayers else { return }
@@ -188,7 +188,7 @@ struct SectionTable {
   /// Returns the index of the enabled section with a MID; nil if there is none.
   func index(of mid: String) -> Int? { slots.firstIndex { $0.mid == mid && !$0.isDead } }
 
-  /// Whether a section carries data channels.
+  /// Whether any enabled section carries data channels.
   var carryData: Bool { slots.contains { $0.isData && !$0.isDead } }
 
   mutating func apply(_ slots: [SectionSlot]) {
@@ -224,8 +224,7 @@ struct OpenWishes {
   /// Requests an ICE restart that replaces these local username fragments.
   mutating func wantRestart(of fragments: [String]) { self.fragments = fragments }
 
-  /// Ends the requested restart once an exchange has replaced all credentials that it was to
-  /// replace.
+  /// Ends the requested restart once an exchange has replaced all the credentials it concerned.
   mutating func recordAgreed(_ present: [String]) {
     if !fragments.contains(where: present.contains) { fragments = [] }
   }

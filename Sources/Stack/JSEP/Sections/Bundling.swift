@@ -4,7 +4,7 @@ package import Wire
 /// Assigns transports to m-sections: bundled sections share one (RFC 9143), and offers to a peer
 /// without BUNDLE depend on the policy (RFC 9429 section 4.1.1).
 struct Bundling {
-  /// Whether the peer bundles, once an answer has shown it.
+  /// Whether the peer bundles; unknown until an answer shows it.
   enum Peer {
     case unknown, bundles, separates
   }
@@ -25,7 +25,7 @@ struct Bundling {
 
   /// Returns the transport for a section that a local offer adds.
   ///
-  /// `kinds` are the kinds of the sections before it, and `taken` the transports of existing
+  /// `kinds` lists the kinds of the preceding sections, and `taken` the transports of existing
   /// sections.
   mutating func offered(_ kind: SectionKind, after kinds: [SectionKind], beside taken: [Int]) -> Int
   {
@@ -34,8 +34,8 @@ struct Bundling {
     return isShared || !taken.contains(shared) ? shared : fresh()
   }
 
-  /// Returns the transports for a remote offer's groups: those that their sections already have, or
-  /// else new ones.
+  /// Returns the transports for a remote offer's groups: the transports that their sections already
+  /// have, or else new ones.
   mutating func numbers(of groups: [[Int]], before slots: [SectionSlot]) -> [Int] {
     var numbers: [Int?] = []
     for group in groups {
@@ -100,8 +100,9 @@ public enum BundlePolicy: String, Hashable, Sendable, Codable, CaseIterable {
     }
   }
 
-  /// Returns which sections of a remote offer may be accepted: those with their own transport under
-  /// this policy, and those sharing a BUNDLE group with one of them (RFC 9429 section 5.3.1).
+  /// Returns which sections of a remote offer may be accepted: sections that have their own
+  /// transport under this policy, and other sections in their BUNDLE groups (RFC 9429 section
+  /// 5.3.1).
   func admits(_ offer: SDPDocument) -> [Bool] {
     guard self != .maxCompat else { return offer.sections.map { _ in true } }
     let bundles = offer.bundles.map { Set($0) }
@@ -318,7 +319,7 @@ struct RemoteTransports {
 }
 
 extension [Int] {
-  /// Appends these numbers to others, without duplicates.
+  /// Returns other numbers followed by these, without duplicates.
   func distinct(after others: [Int]) -> [Int] {
     reduce(into: others) { known, number in
       if !known.contains(number) { known.append(number) }

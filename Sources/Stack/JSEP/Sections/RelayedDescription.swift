@@ -14,8 +14,8 @@ package struct RelayedSections: Hashable, Sendable {
   /// The maximum number of transports in a leg.
   package static let transportsMaximum = 16
 
-  /// Assigns a transport to each section of a description; nil for rejected sections and for those
-  /// beyond the maximum.
+  /// Assigns a transport to each section of a description; nil for rejected sections and for
+  /// sections beyond the maximum.
   package mutating func assign(_ document: SDPDocument) -> [Int?] {
     let bundles = document.bundles.map { Set($0) }
     var ofBundle: [Int: Int] = [:]
@@ -92,7 +92,7 @@ extension SDPDocument {
     return document.filled(with: transports)
   }
 
-  /// Returns the lines, leaving out those that describe a transport or a connection address.
+  /// Returns the lines that do not describe a transport or a connection address.
   private static func withoutTransport(_ lines: [SDPLine]) -> [SDPLine] {
     lines.compactMap { line in
       switch line {

@@ -38,8 +38,8 @@ extension SectionMedia {
     }
     extensions = []
     for map in section.extensionMaps {
-      // An extension for one direction only is ignored, because sending would have to respect that;
-      // no peer restricts the extensions supported here.
+      // An extension for one direction only is ignored, because sending would have to respect that
+      // direction; no peer restricts the extensions supported here.
       guard SectionMedia.extensionIDs.contains(map.id), (map.direction ?? .sendrecv) == .sendrecv,
         capabilities.hasExtension(map.uri, kind: kind),
         !extensions.contains(where: { $0.uri == map.uri || $0.id == map.id })
@@ -70,8 +70,8 @@ extension SectionMedia {
     return SectionMedia(codecs: codecs, extensions: extensions)
   }
 
-  /// Returns codecs from the local offer that the answer omitted, with payload types that have no
-  /// other meaning.
+  /// Returns codecs from the local offer that the answer omitted, unless their payload types now
+  /// mean something else.
   ///
   /// An offerer must be ready for everything it offered until the answer arrives, and may stay
   /// ready (RFC 3264 sections 5.1 and 7). libwebrtc makes that useful: it answers with its
@@ -152,8 +152,8 @@ private struct PayloadFormats {
 extension SectionMedia {
   /// Returns the media with only the preferred codecs, in order of preference.
   ///
-  /// Without preferences, returns all codecs in the description's order, except that those that
-  /// cannot be encoded here are last.
+  /// Without preferences, returns all codecs in the description's order, but with codecs that
+  /// cannot be encoded here at the end.
   func preferring(_ preferences: [RTPCodec]) -> SectionMedia {
     var media = self
     guard !preferences.isEmpty else {

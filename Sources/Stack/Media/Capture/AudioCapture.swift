@@ -9,13 +9,13 @@ package struct AudioCapture: Machine {
   package enum Input {
     case start
     case stop
-    /// Audio of any length from the application or the echo, cut into 20 ms blocks.
+    /// Audio of any length from the application or the echo; the capture cuts it into 20 ms blocks.
     case block(AudioBlock)
     /// Whether the audio is sent; otherwise silence replaces every block.
     case enabled(Bool)
     /// The fraction of packets that the peer reported lost, 0 to 255.
     case lossReported(UInt8)
-    /// Telephone keys to press now, replacing earlier ones.
+    /// DTMF keys to send from now on; they replace any keys that are still waiting.
     case tones(KeyTones)
     case deadline
   }
@@ -30,7 +30,7 @@ package struct AudioCapture: Machine {
   package static let blockInterval = Interval.milliseconds(20)
   /// The maximum number of blocks that a late step catches up on; older ones are skipped.
   private static let mostLateBlocks: Int64 = 5
-  /// A longer pause in the application's audio advances the media time.
+  /// The longest pause in the application's audio that does not advance the media time.
   private static let longestHiccup = Interval.milliseconds(200)
 
   package private(set) var counters = AudioCaptureCounters()
@@ -135,7 +135,7 @@ package struct AudioCapture: Machine {
     }
     isRunning = true
     lastInput = nil
-    // A capture that this one continues has already sent this instant's block.
+    // If this capture continues another one, the other one has already sent this instant's block.
     let first = origin == nil ? now : now + Interval(nanoseconds: 1)
     if origin == nil { origin = now }
     nextBlock = max(nextBlock, blockNumber(atOrAfter: first))
@@ -148,7 +148,7 @@ package struct AudioCapture: Machine {
     return elapsed / length + (elapsed % length == 0 ? 0 : 1)
   }
 
-  /// Encodes the blocks of the tone that are due, and skips those that are too late.
+  /// Encodes the tone's blocks that are due, and skips blocks that are too late.
   private mutating func tick(at now: Instant, into outbox: inout Outbox<Output>) {
     guard let tone, let encoder, let origin else { return }
     let newest = (now - origin).nanoseconds / AudioCapture.blockInterval.nanoseconds
@@ -168,8 +168,8 @@ package struct AudioCapture: Machine {
 
   /// Encodes the complete blocks in the application's audio.
   ///
-  /// Media time counts samples, since the application's clock may differ. It advances to the
-  /// elapsed time only after a pause.
+  /// Media time counts samples, because the application's clock may differ from the local one. It
+  /// advances to the elapsed time only after a pause.
   private mutating func encodeBlocks(
     _ block: AudioBlock, at now: Instant, into outbox: inout Outbox<Output>
   ) {
@@ -243,9 +243,9 @@ package struct AudioCapture: Machine {
 
 /// Cuts audio into 20 ms blocks and converts it to the encoder's channels.
 struct BlockCutter {
-  /// Samples per channel and block.
+  /// The number of samples per channel in a block.
   static let blockLength = 960
-  /// The longest accepted input: ten seconds.
+  /// The longest input accepted at once, ten seconds; the rest is dropped.
   private static let longestInput = 480_000
 
   private let channels: Int
@@ -316,7 +316,8 @@ struct BlockCutter {
 
 // MARK: - MutedSpeech
 
-/// Detects speech into a disabled track, so that an application can say "you are muted".
+/// Detects that the user speaks into a disabled track, so that an application can say "you are
+/// muted".
 struct MutedSpeech {
   /// The duration of voice that counts as speech; a cough is shorter.
   private static let onset = Interval.milliseconds(300)
@@ -360,11 +361,11 @@ struct MutedSpeech {
 /// An audio source's counters for W3C media-source and outbound-rtp statistics.
 ///
 /// They are derived from the energies that the encoder reports, so that a replay without samples
-/// counts the same.
+/// has the same counters.
 package struct AudioCaptureCounters: Hashable, Sendable {
   /// Blocks skipped because the clock was late.
   package var blocksSkipped: UInt64 = 0
-  /// Blocks encoded and sent; with DTX fewer than captured.
+  /// Blocks encoded and sent; with DTX, fewer than were captured.
   package var framesEncoded: UInt64 = 0
   /// Captured samples per channel.
   package var samplesCaptured: UInt64 = 0
@@ -373,9 +374,9 @@ package struct AudioCaptureCounters: Hashable, Sendable {
 
   private var loudness = LoudnessWindow()
 
-  /// Root mean square over the last 100 ms, 0 to 1 (W3C audioLevel); nil before the first.
+  /// The root mean square of the last 100 ms, 0 to 1 (W3C audioLevel); nil before the first 100 ms.
   package var audioLevel: Double? { loudness.level }
-  /// The level as in Chromium, from the loudest samples; nil before the first 100 ms.
+  /// Chromium's audioLevel, which follows the loudest samples; nil before the first 100 ms.
   package var peakAudioLevel: Double? { loudness.peakLevel }
   /// The sum of squared loudness times duration, in seconds (W3C totalAudioEnergy).
   package var totalAudioEnergy: Double { loudness.totalEnergy }

@@ -41,7 +41,7 @@ struct FrameClock {
 package struct FrameThinner {
   /// The shortest average interval between frames, in 90 kHz ticks; nil for no limit.
   private var interval: Int64?
-  /// When the next frame is admitted.
+  /// The media time from which the next frame is admitted.
   private var next: Int64?
 
   package init() {}
@@ -57,14 +57,14 @@ package struct FrameThinner {
   /// Returns whether to send a frame; media times never decrease.
   package mutating func admits(_ mediaTime: Int64) -> Bool {
     guard let interval else { return true }
-    // Grid times are rounded to the clock, and cameras are slightly early or late.
+    // Tolerate rounded frame times, and cameras whose frames are slightly early or late.
     let tolerance = min(interval / 8, 450)
     guard let next else {
       self.next = mediaTime + interval
       return true
     }
     guard mediaTime + tolerance >= next else { return false }
-    // After a pause, counting restarts; otherwise the rate catches up after late frames.
+    // Frames after a late one may follow faster, but only for a while, so a pause causes no burst.
     self.next = max(next + interval, mediaTime + interval - max(interval, 9_000))
     return true
   }
@@ -72,12 +72,14 @@ package struct FrameThinner {
 
 // MARK: - TemporalPattern
 
-/// Assigns video frames to temporal layers, and determines what they refer to: only the base layer,
-/// except that every second frame in the third layer also refers to the middle one.
+/// Assigns video frames to temporal layers, and determines which layers they refer to.
+///
+/// A frame refers only to the base layer, except that every second frame in the third layer also
+/// refers to the middle layer.
 package struct TemporalPattern: Hashable, Sendable {
   /// How to encode a frame for its place in the pattern.
   package struct Step: Hashable, Sendable {
-    /// The layer; 0 is the base.
+    /// The frame's layer; 0 is the base layer.
     package var layer: UInt8
     /// Whether the frame also refers to the middle layer's last frame.
     package var refersToMiddle: Bool
@@ -93,7 +95,7 @@ package struct TemporalPattern: Hashable, Sendable {
 
   /// Creates the pattern for several layers.
   ///
-  /// - Parameter count: the number of layers, 2 or 3; each one above the base doubles the frame
+  /// - Parameter count: the number of layers, 2 or 3; each layer above the base doubles the frame
   ///   rate.
   package init(count: Int) {
     let base = Step(layer: 0, refersToMiddle: false, isKept: true)
@@ -113,7 +115,7 @@ package struct TemporalPattern: Hashable, Sendable {
 
   /// Advances the pattern after an encoded frame; returns the frame's layer.
   package mutating func record(_ step: Step, isKey: Bool) -> TemporalLayer {
-    // The pattern restarts with every key frame, including those the encoder inserts.
+    // The pattern restarts with every key frame, including key frames that the encoder inserts.
     place = isKey ? 1 : (place + 1) % steps.count
     if isKey { return TemporalLayer(id: 0, isSync: true, isReference: true) }
     return TemporalLayer(
@@ -123,7 +125,7 @@ package struct TemporalPattern: Hashable, Sendable {
 
 // MARK: - VideoScaler
 
-/// Scales I420 frames in integer arithmetic: down by averaging merged pixels, up by the nearest
+/// Scales I420 frames in integer arithmetic: down by averaging pixels, up by repeating the nearest
 /// pixel.
 package enum VideoScaler {
   /// Returns the size with both sides divided by a factor, rounded down; at least 1.

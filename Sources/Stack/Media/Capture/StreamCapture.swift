@@ -6,7 +6,7 @@ package import Wire
 /// Frames are passed on when they arrive, starting with the first key frame; some are dropped if
 /// the path carries less than they need.
 package struct StreamCapture {
-  /// The decision about a frame.
+  /// Whether a frame is sent, and if not, why.
   package enum Verdict: Equatable, Sendable {
     case send(EncodedFrame)
     /// The bytes are not a frame, or cannot be decoded yet.
@@ -80,10 +80,10 @@ package enum RTPClock {
 
 /// Drops frames that arrived encoded when the path carries less than they need.
 ///
-/// They cannot be made smaller, and sending them anyway would fill queues and delay the audio. Bits
-/// sent beyond the path's rate are a debt that the path pays off. From half of the maximum debt on,
-/// frames that no other frame refers to are dropped; beyond the maximum, all frames are, until a
-/// key frame arrives with the debt at half of the maximum or less.
+/// Frames that arrive encoded cannot be made smaller, and sending all of them would fill queues and
+/// delay the audio. Bits sent beyond the path's rate are a debt that the path pays off. From half
+/// of the maximum debt on, frames that no other frame refers to are dropped. Beyond the maximum,
+/// all frames are dropped until a key frame arrives with the debt at half of the maximum or less.
 struct StreamThinner {
   /// How far sending may get ahead of the path, as the time that the path needs to catch up.
   ///
@@ -106,7 +106,7 @@ struct StreamThinner {
     byteCount: Int, isKey: Bool, isReference: Bool, limit: UInt64?, at now: Instant
   ) -> Bool {
     guard let limit else {
-      // Even without a limit, frames that were dropped before are missing until the next key frame.
+      // If frames were dropped before, sending resumes only with a key frame, even without a limit.
       debt = 0
       paidAt = nil
       if isKey { waitsForKey = false }

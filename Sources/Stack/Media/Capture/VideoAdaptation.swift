@@ -165,8 +165,8 @@ package struct QualityLimitation: Hashable, Sendable {
   }
 
   package private(set) var reason = Reason.none
-  /// The reason apparent from the frames, ignoring the target bit rate, because the video may be
-  /// good despite a low target.
+  /// The reason that the frames themselves show; the target bit rate is ignored, because the video
+  /// may be good despite a low target.
   package private(set) var shown = Reason.none
 
   private var since: Instant?
@@ -186,7 +186,7 @@ package struct QualityLimitation: Hashable, Sendable {
 
   /// Records an encoded frame, and how many frames before it were dropped because the clock was
   /// late.
-  /// - Parameter isNarrow: whether the target is far below what such video needs.
+  /// - Parameter isNarrow: whether the target is far below what the video needs.
   package mutating func record(
     quantiser: UInt8, of codec: CodecName = .vp8, late: Int, isNarrow: Bool = false,
     at now: Instant
@@ -197,7 +197,7 @@ package struct QualityLimitation: Hashable, Sendable {
     judge(codec, at: now)
   }
 
-  /// Records a frame that arrived encoded, and whether it was dropped to spare the path.
+  /// Records a frame that arrived encoded, and whether it was dropped because the path is too slow.
   package mutating func record(isThinned: Bool, at now: Instant) {
     if isThinned { thinnedFrames += 1 }
     judge(nil, at: now)

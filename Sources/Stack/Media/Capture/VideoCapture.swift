@@ -142,7 +142,7 @@ package struct VideoCapture: Machine {
     guard !isRunning else { return }
     isRunning = true
     encoder.requestKeyframe()
-    // A capture that this one continues has already sent this instant's frame.
+    // If this capture continues another one, the other one has already sent this instant's frame.
     let first = origin == nil ? now : now + Interval(nanoseconds: 1)
     let begin = origin ?? now
     origin = begin
@@ -227,7 +227,7 @@ package struct VideoCapture: Machine {
 
 // MARK: - CaptureEncoder
 
-/// A video capture's encoder, created for the first frame, with its settings.
+/// A video capture's encoder and its settings; the encoder is created for the first frame.
 struct CaptureEncoder {
   private let track: String
   private let codec: CodecName
@@ -258,7 +258,7 @@ struct CaptureEncoder {
   mutating func setScreen(_ isScreen: Bool) {
     guard isScreen != self.isScreen else { return }
     self.isScreen = isScreen
-    // An encoder is configured for its content only once, so another one replaces it.
+    // An encoder is configured for its content only once, so a new encoder replaces it.
     replace()
   }
 
@@ -276,7 +276,7 @@ struct CaptureEncoder {
 
   mutating func close() { encoder = nil }
 
-  /// Creates the encoder for the first frame's size, if there is none; it adapts to later sizes.
+  /// Creates the encoder for the first frame's size unless it exists; it adapts to later sizes.
   /// - Returns: whether it needs pixels.
   mutating func open(
     width: Int, height: Int, framesPerSecond: Int
@@ -324,10 +324,10 @@ struct CaptureEncoder {
 
 /// A video source's counters for W3C media-source and outbound-rtp statistics.
 package struct VideoCaptureCounters: Hashable, Sendable {
-  /// Frames received or generated, including those dropped later.
+  /// Frames received or generated, including frames that are dropped later.
   package var frames: UInt64 = 0
-  /// Frames not encoded or sent, for example because the clock was late, they were too close
-  /// together, or, if they arrived encoded, the path was full.
+  /// Frames that were skipped, for example because the clock was late or they were too close
+  /// together, or, if they arrived encoded, because the path could not carry them.
   package var framesSkipped: UInt64 = 0
   /// The skipped frames that were dropped because the clock was late.
   package var framesLate: UInt64 = 0

@@ -34,8 +34,7 @@ package struct CodecError: Error, Hashable, Sendable {
   package init(reason: String) { self.reason = reason }
 }
 
-/// Everything besides the samples that determines an audio encoder's bytes; part of the take's
-/// configuration.
+/// The settings that, together with the samples, determine an audio encoder's output.
 package struct OpusSettings: Hashable, Sendable {
   /// The codec; G.711 uses only `channels`.
   package var codec = CodecName.opus
@@ -47,7 +46,7 @@ package struct OpusSettings: Hashable, Sendable {
   package init() {}
 }
 
-/// Everything besides the frames that determines a video encoder's bytes.
+/// The settings that, together with the frames, determine a video encoder's output.
 ///
 /// Encoders use one thread and do not adapt their effort to the time that encoding takes.
 package struct VideoSettings: Hashable, Sendable {
@@ -87,7 +86,7 @@ package protocol AudioEncoding: AnyObject {
 
 /// An encoder's output for one block, with the loudness measured before encoding.
 package struct EncodedAudio: Hashable, Sendable {
-  /// The payload; at most two bytes if DTX says that nothing need be sent.
+  /// The payload; at most two bytes long if, because of DTX, nothing needs to be sent.
   package var bytes: [UInt8]
   package var isVoice: Bool
   /// The block's RFC 6464 level, 0 to 127.
@@ -179,7 +178,7 @@ package struct DecodedVideo: Sendable {
   }
 }
 
-/// A codec that the application provides instead of a library, as named in genesis.
+/// A codec that the application provides instead of a library, as listed in the genesis.
 public struct OwnCodec: Hashable, Sendable, Codable {
   /// Whether the codec encodes or decodes.
   public enum Role: String, Hashable, Sendable, Codable {
@@ -239,18 +238,18 @@ package final class LibraryCodecs: CodecFactory {
     #endif
   }
 
-  /// Encoding names of codecs that this build can decode but passes through unless genesis names
-  /// them.
+  /// The encoding names of codecs that this build can decode, but passes through unless the genesis
+  /// lists them.
   package static var furtherDecoders: [String] {
     (openH264Version == nil ? [] : ["h264"]) + (dav1dVersion == nil ? [] : ["av1"])
   }
 
-  /// Encoding names of codecs that this build can encode but passes through unless genesis names
-  /// them.
+  /// The encoding names of codecs that this build can encode, but passes through unless the genesis
+  /// lists them.
   package static var furtherEncoders: [String] { openH264Version == nil ? [] : ["h264"] }
 
-  /// Returns a sentence on why this build does not encode a codec and, if possible, how to change
-  /// that; nil if it encodes the codec.
+  /// Returns a sentence that says why this build does not encode a codec and, if possible, how to
+  /// change that; nil if the build encodes the codec.
   package static func missingEncoder(_ codec: CodecName) -> String? {
     switch codec {
     case .vp8, .vp9: nil

@@ -347,8 +347,9 @@ enum NarrowbandFilter {
   /// The taps for one output at 8 kHz, oldest sample first.
   private static let lowPass = scaled(window, to: 1 << downShift)
 
-  /// For each of six outputs at 48 kHz, the taps on the samples at 8 kHz, oldest first; all rows
-  /// have the same sum, so a constant stays constant.
+  /// The taps for each of the six outputs at 48 kHz per sample at 8 kHz, oldest sample first.
+  ///
+  /// All six rows have the same sum, so a constant input stays constant.
   private static let phases: [Int32] = (0..<ratio).flatMap { phase in
     scaled(
       (0..<span).map { window[phase + ratio * (span - 1 - $0)] }, to: 1 << upShift)

@@ -51,7 +51,8 @@
       }
       defer { unsafe dav1d_data_unref(&data) }
       var shown: DecodedVideo?
-      // A full decoder must be drained before it accepts more; the last frame drained is shown.
+      // A full decoder must be drained before it accepts more data; the last drained frame is
+      // shown.
       repeat {
         let before = unsafe data.sz
         let sent = unsafe dav1d_send_data(context, &data)

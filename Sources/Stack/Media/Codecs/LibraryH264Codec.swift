@@ -64,7 +64,7 @@
       bitrate = bitsPerSecond
       guard isOpen else { return }
       var wanted = SBitrateInfo(iLayer: SPATIAL_LAYER_ALL, iBitrate: encoderBitrate)
-      // After a failure the previous rate stays in effect.
+      // If this fails, the previous rate stays in effect.
       _ = unsafe calls.SetOption?(encoder, ENCODER_OPTION_BITRATE, &wanted)
     }
 

@@ -5,7 +5,7 @@ import COpus
 /// The encoder is configured for voice over IP with constrained variable bit rate. Its bytes depend
 /// only on settings and samples, because libopus reads no clock.
 final class LibraryOpusEncoder: AudioEncoding {
-  /// Samples per channel and block: 20 ms.
+  /// The number of samples per channel in a block of 20 ms.
   static let blockLength = 960
   /// The capacity for a packet in bytes: more than the longest packet with one frame.
   private static let packetCapacity = 1_500
@@ -46,7 +46,7 @@ final class LibraryOpusEncoder: AudioEncoding {
   var wantsSamples: Bool { true }
 
   func setPacketLoss(percent: Int32) {
-    // After a refused value the previous one stays in effect, which is harmless.
+    // If the value is refused, the previous one stays in effect, which is harmless.
     _ = unsafe copus_encoder_set(
       encoder, OPUS_SET_PACKET_LOSS_PERC_REQUEST, min(max(percent, 0), 100))
   }

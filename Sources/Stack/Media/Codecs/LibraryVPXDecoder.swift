@@ -5,7 +5,7 @@ import Wire
 /// A VP8 or VP9 decoder using libvpx on one thread.
 ///
 /// At the start and after an error it refuses frames until the next key frame, because frames that
-/// refer to a broken one would be shown corrupted.
+/// refer to a broken frame would be shown corrupted.
 final class LibraryVPXDecoder: VideoDecoding {
   /// The maximum number of pixels in a frame, so that a forged header cannot make libvpx allocate
   /// gigabytes.
@@ -172,7 +172,7 @@ package struct VP8BitstreamHeader: Hashable, Sendable {
   }
 }
 
-/// The boolean entropy decoder (RFC 6386 section 7), only for flags with even odds.
+/// The boolean entropy decoder (RFC 6386 section 7), limited to flags with even odds.
 private struct BoolDecoder: ~Escapable {
   private let bytes: RawSpan
   private var offset = 0

@@ -47,7 +47,7 @@ final class LibraryVPXEncoder: VideoEncoding {
     bitrate = bitsPerSecond
     unsafe configuration.rc_target_bitrate = kilobits(bitsPerSecond)
     shareAmongLayers()
-    // After a failure the previous rate stays in effect.
+    // If this fails, the previous rate stays in effect.
     if isOpen { _ = unsafe vpx_codec_enc_config_set(context, &configuration) }
   }
 
@@ -57,8 +57,9 @@ final class LibraryVPXEncoder: VideoEncoding {
 
   func begin(_ step: TemporalPattern.Step) { self.step = step }
 
-  /// Returns the next frame's references and updates: the last-frame buffer holds the base layer,
-  /// the golden frame the middle layer.
+  /// Returns the flags for the buffers that the next frame refers to and updates.
+  ///
+  /// The last-frame buffer holds the base layer, and the golden frame holds the middle layer.
   private func flags(forceKey: Bool) -> vpx_enc_frame_flags_t {
     if forceKey { return vpx_enc_frame_flags_t(VPX_EFLAG_FORCE_KF) }
     guard let step, layerCount > 1 else { return 0 }

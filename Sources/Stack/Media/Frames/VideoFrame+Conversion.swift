@@ -33,7 +33,8 @@ extension VideoFrame {
       unsafe planes.samples.withUnsafeBufferPointer { source in
         guard let y = source.baseAddress else { return }
         let u = unsafe y + width * height
-        // libyuv names a word's bytes from the high one down: its ABGR is R, G, B, A in memory.
+        // libyuv names the bytes of a little-endian word from the highest to the lowest, so its
+        // ABGR is R, G, B, A in memory.
         _ = unsafe I420ToABGR(
           y, Int32(width), u, chroma, u + chromaCount, chroma, target.baseAddress,
           Int32(4 * width), Int32(width), Int32(height))
@@ -77,7 +78,8 @@ extension VideoFrame {
       unsafe buffer.bytes.withUnsafeBufferPointer { source in
         guard let base = source.baseAddress else { return }
         let pixels = unsafe base + plane.offset + visibleRect.y * plane.stride + visibleRect.x * 4
-        // libyuv names a word's bytes from the high one down: its ARGB is B, G, R, A in memory.
+        // libyuv names the bytes of a little-endian word from the highest to the lowest, so its
+        // ARGB is B, G, R, A in memory.
         let convert = unsafe format == .bgra ? ARGBToI420 : BGRAToI420
         _ = unsafe convert(
           pixels, Int32(clamping: plane.stride), target.y, target.stride, target.u,

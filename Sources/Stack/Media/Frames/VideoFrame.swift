@@ -95,7 +95,7 @@ public struct VideoFrame: Hashable, Sendable {
       buffer: try VideoFrameBuffer(videoFrame), timestampNanoseconds: timestampNanoseconds)
   }
 
-  /// The frame in upright I420, as encoders need it; unchanged if it already is.
+  /// The frame in upright I420, as encoders need it; unchanged if it is upright I420 already.
   public var upright: VideoFrame {
     (try? VideoFrame(videoFrame(), timestampNanoseconds: timestampNanoseconds)) ?? self
   }
@@ -114,7 +114,7 @@ public struct VideoFrame: Hashable, Sendable {
 public enum VideoPixelFormat: String, CaseIterable, Hashable, Sendable, Codable {
   /// A plane of Y, then U, then V; U and V have half the width and height, rounded up.
   case i420 = "I420"
-  /// A plane of Y, then one with interleaved U and V at half width and height, rounded up.
+  /// A plane of Y, then a plane of interleaved U and V at half width and height, rounded up.
   case nv12 = "NV12"
   /// Four bytes per pixel: blue, green, red, alpha.
   case bgra = "BGRA"
@@ -158,7 +158,7 @@ public struct VideoFrameBuffer: Hashable, Sendable {
   public let codedWidth: Int
   /// The stored height in pixels, which may exceed the visible part.
   public let codedHeight: Int
-  /// The planes' positions, in the order of the format.
+  /// The position of each plane, in the order that the format defines.
   public let planes: [Plane]
   /// The bytes of all planes, with any padding between rows.
   public private(set) var bytes: [UInt8]
@@ -267,7 +267,7 @@ extension VideoPixelFormat {
 // MARK: - I420Buffer: Comparison
 
 extension I420Buffer {
-  /// Returns the sum of squared luma differences; nil if the frames cannot be compared.
+  /// Returns the sum of squared luma differences; nil if the sizes differ or a frame is blank.
   ///
   /// The result is an integer, so that it is the same on every machine.
   package func squaredError(to other: I420Buffer) -> UInt64? {

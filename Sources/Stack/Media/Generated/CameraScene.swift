@@ -1,5 +1,5 @@
 /// A camera's view of a textured scene as a pure function of the frame number: moving shapes of
-/// several sizes with sensor noise on every sample, different in each frame.
+/// several sizes, with sensor noise that differs in each frame.
 ///
 /// It stands in for real video when the size of takes is measured: a drawn pattern compresses far
 /// better, and plain noise not at all.
@@ -8,7 +8,7 @@ package final class CameraScene: Sendable {
   package let width: Int
   package let height: Int
 
-  /// Octaves of texture: the cell width as a power of two, and the amplitude.
+  /// Octaves of texture: cells are 2 to the power of `shift` wide, and `reach` is the amplitude.
   private static let octaves: [(shift: Int, reach: Int)] = [
     (6, 96), (5, 48), (4, 24), (3, 12), (2, 6), (1, 2),
   ]
@@ -16,7 +16,8 @@ package final class CameraScene: Sendable {
   private let texture: [UInt8]
   private let textureWidth: Int
   private let chroma: [UInt8]
-  /// A ring of noise samples with a standard deviation of 1.2 for luma and 0.8 for chroma.
+  /// Noise samples that are used in turn, with a standard deviation of 1.2 for luma and 0.8 for
+  /// chroma.
   private let lumaNoise: [Int8]
   private let chromaNoise: [Int8]
 

@@ -9,7 +9,7 @@ package final class TestPattern: Sendable {
   package let width: Int
   package let height: Int
 
-  /// A band whose rows are all equal, each stored at twice its plane's width.
+  /// A band of equal rows: one row for each plane, stored at twice the plane's width.
   private struct Band {
     var planes: [[UInt8]]
   }
@@ -60,7 +60,7 @@ package final class TestPattern: Sendable {
     drawCounter(canvas, number)
   }
 
-  /// Copies a band's rows, each from its own offset in luma pixels.
+  /// Copies a band's rows, each from the offset in luma pixels that `shift` returns for it.
   private func copy(
     _ band: Band, to canvas: VideoCanvas, rows: Range<Int>, shift: (Int) -> Int64
   ) {
@@ -269,8 +269,8 @@ extension I420Buffer {
   }
 }
 
-/// Supplies black frames in place of others; caches the last one, and makes another only if the
-/// size changes.
+/// Supplies black frames to replace a track's frames, and creates a new one only if the size
+/// changes.
 package struct Blackout: Sendable {
   private var videoFrame: I420Buffer?
 

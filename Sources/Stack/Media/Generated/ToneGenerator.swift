@@ -100,22 +100,24 @@ package struct ToneGenerator {
 
 // MARK: - KeyTones
 
-/// Telephone keys pressed in succession, each replacing blocks of audio (RFC 4733, W3C
+/// A sequence of DTMF keys, which replace blocks of audio while they are pressed (RFC 4733, W3C
 /// RTCDTMFSender).
 package struct KeyTones: Hashable, Sendable {
   /// The contents of one telephone event packet.
   struct Event: Hashable {
     /// The key, 0 to 15: the digits, the star, the hash and four letters (RFC 4733 section 3.2).
     var code: UInt8
-    /// The start of the event, or of the current segment if the event is too long for the duration
-    /// field (section 2.5.1.3), and the duration so far, in samples at 48 kHz.
+    /// The start of the event and its duration so far, in samples at 48 kHz.
+    ///
+    /// If the event is too long for the duration field, both refer to the current segment (section
+    /// 2.5.1.3).
     var start: Int64
     var duration: Int64
     var isFirst: Bool
     var isEnd: Bool
   }
 
-  /// The durations W3C allows, in milliseconds; others are clamped.
+  /// The durations that W3C allows, in milliseconds; other values are clamped.
   private static let durations: ClosedRange<UInt32> = 40...6_000
   private static let gaps: ClosedRange<UInt32> = 30...6_000
   /// The pause for a comma: two seconds.
@@ -169,7 +171,7 @@ package struct KeyTones: Hashable, Sendable {
   /// Whether all keys were pressed and released.
   var isOver: Bool { codes.isEmpty && pressed == nil }
 
-  /// Returns the same keys for a codec with this many samples at 48 kHz per tick of its clock.
+  /// Returns the same keys for a codec whose clock ticks once every `ticks` samples at 48 kHz.
   func counted(in ticks: Int64) -> KeyTones {
     var tones = self
     tones.ticks = max(1, ticks)

@@ -2,12 +2,12 @@ package import Wire
 
 /// Measures how much later frames arrive than the fastest recent ones.
 ///
-/// A frame's transit is its arrival minus its media time, both relative to the first frame. If a
-/// frame is to be played at its media time plus the minimum transit plus a delay, it arrives in
-/// time as long as its transit exceeds the minimum by no more than that delay. Minimum and maximum
-/// are kept per half-second slot, so that old extremes expire and clocks may drift.
+/// A frame's transit is its arrival minus its media time, both relative to the first frame. A frame
+/// that is played at its media time plus the minimum transit plus a delay arrives in time if its
+/// transit exceeds the minimum by no more than the delay. Minimum and maximum are kept per
+/// half-second slot, so that old extremes expire and clocks may drift.
 package struct ArrivalSpread {
-  /// The assessment of a frame's arrival.
+  /// How a frame's arrival fits the stream's recent timing.
   package enum Observation: Hashable, Sendable {
     /// The arrival fits the stream's recent timing.
     case steady
@@ -45,7 +45,8 @@ package struct ArrivalSpread {
   /// Creates a measurement; the media clock rate is in Hz.
   package init(clockRate: Int) { self.clockRate = Int64(max(1, clockRate)) }
 
-  // These are read for every frame and inlined, because a call would copy all slots.
+  // The next members are read for every frame; they are inlined because a call would copy all
+  // slots.
 
   /// The difference between the slowest and the fastest recent transit.
   @inline(__always)
@@ -57,7 +58,7 @@ package struct ArrivalSpread {
     baseArrival + Interval(nanoseconds: nanoseconds(from: baseTime, to: time)) + leastTransit
   }
 
-  /// Returns when the frame with an RTP time would arrive with the fastest transit; nil before the
+  /// Returns when a frame with this RTP time would arrive with the fastest transit; nil before the
   /// first frame.
   /// - Parameters:
   ///   - rtpTime: the RTP time, at most half of its range away from the newest frame's.

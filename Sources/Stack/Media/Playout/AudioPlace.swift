@@ -2,7 +2,7 @@ import DequeModule
 package import RTP
 import Wire
 
-/// The playout position in the stream, and how much has been concealed there.
+/// The playout position in the stream, and the current run of concealment.
 struct AudioPlace {
   /// The relation of a packet to the audio played so far.
   enum Arrival {
@@ -23,7 +23,8 @@ struct AudioPlace {
   /// Recent sequence numbers of packets without audio: events or comfort noise.
   private var silentSequences: [Int64] = []
   private static let silentMaximum = 64
-  /// The number of consecutive concealed samples, and of those during which the playhead was held.
+  /// The number of consecutive concealed samples, and how many were concealed while the playhead
+  /// was held.
   private(set) var concealedRun = 0
   private var heldSamples: Int64 = 0
 
@@ -122,8 +123,8 @@ struct AudioPlace {
 
 // MARK: - AudioDelay
 
-/// The audio playout delay: the longest of what arrivals require, what was requested, and what the
-/// stream's other tracks need.
+/// The audio playout delay: as long as arrivals, the requested minimum and the stream's other
+/// tracks require.
 ///
 /// It also decides when to insert or remove a block to reach that delay.
 struct AudioDelay {
@@ -144,7 +145,8 @@ struct AudioDelay {
   /// Creates a delay; the minimum is limited to 5 s.
   init(minimum: Interval) { self.minimum = min(minimum, .seconds(5)) }
 
-  // These are read for every block and inlined, because a call would copy the measurement.
+  // The next members are read for every block; they are inlined because a call would copy the
+  // measurement.
 
   /// The delay that recent arrivals require.
   @inline(__always)
@@ -191,14 +193,14 @@ struct AudioDelay {
   /// Returns whether a concealed block is practically silent.
   func isSilent(level: UInt8) -> Bool { isQuiet || level >= AudioDelay.quietLevel }
 
-  /// Returns whether the delay is so short that a block should be inserted; quiet audio permits
-  /// that earlier.
+  /// Returns whether the delay is so short that a block should be inserted; during quiet audio, a
+  /// smaller shortfall is enough.
   func shouldInsert(_ excess: Interval, block: Interval) -> Bool {
     ticksSinceAdjustment >= 5 && excess <= (isQuiet ? .milliseconds(-5) : block / -2)
   }
 
   /// Returns whether the delay is more than a block too long, in which case a block should be
-  /// removed; loud audio postpones that.
+  /// removed; during loud audio, that happens later.
   func shouldRemove(_ excess: Interval, block: Interval) -> Bool {
     guard ticksSinceAdjustment >= 5, excess >= block + .milliseconds(10) else { return false }
     return isQuiet || ticksSinceAdjustment >= (excess >= block * 3 ? 10 : 100)
@@ -284,7 +286,7 @@ package struct PlayoutGain: Hashable, Sendable {
   /// The gain that leaves audio unchanged.
   package static let unity = PlayoutGain(volume: 1)
   package static let silence = PlayoutGain(volume: 0)
-  /// Allowed volumes; others are clamped.
+  /// The allowed volumes; values outside are clamped.
   package static let volumes = 0.0...10.0
   /// Volumes so close to 1 that the difference is inaudible; multiplication is skipped.
   private static let unheard = 0.99...1.01
@@ -315,7 +317,7 @@ package struct PlayoutGain: Hashable, Sendable {
     return PlayoutGain.measured(block)
   }
 
-  /// Applies a ramp from the previous gain to this one.
+  /// Applies a ramp from the previous gain to this gain.
   package func applied(to decoded: DecodedAudio, from former: PlayoutGain) -> DecodedAudio {
     var block = decoded.block
     guard !block.samples.isEmpty, block.frameCount > 0 else { return decoded }

@@ -3,12 +3,12 @@ package import Wire
 
 /// The receiving side of an audio track: reordering, adaptive delay, decoding, concealment.
 ///
-/// A packet waits until its media time plus the fastest transit plus the target delay, which is the
-/// recent spread of transits (`ArrivalSpread`). Each tick plays one block: the packet that is due,
-/// one recovered from the next packet's in-band FEC, or concealment. A block is as long as its
-/// packet, usually 20 ms. When the buffer is empty the playhead is held, so that late packets are
-/// played late instead of being lost. After a second without packets, or sooner after quiet audio,
-/// the track goes silent and has no deadline until packets arrive again.
+/// A packet waits until its media time plus the fastest transit plus the target delay, which
+/// follows the recent spread of transits (`ArrivalSpread`). Each tick plays one block: the packet
+/// that is due, a packet recovered from the next packet's in-band FEC, or concealment. A block is
+/// as long as its packet, usually 20 ms. When the buffer is empty the playhead is held, so that
+/// late packets are played late instead of being lost. After a second without packets, or sooner
+/// after quiet audio, the track goes silent and has no deadline until packets arrive again.
 ///
 /// Every call to the decoder produces exactly one output.
 package struct AudioPlayout: Machine {
@@ -21,8 +21,8 @@ package struct AudioPlayout: Machine {
     case played(PlayedAudio)
   }
 
-  /// Bounds on the delay beyond the fastest transit, unless more was requested or is needed for
-  /// sync.
+  /// The bounds of the delay beyond the fastest transit, unless a longer delay was requested or is
+  /// needed for sync.
   package static let leastDelay = Interval.milliseconds(40)
   package static let mostDelay = Interval.milliseconds(500)
   /// The maximum number of ticks that a late step catches up on before the clock is moved forward.
@@ -41,8 +41,7 @@ package struct AudioPlayout: Machine {
   private var ssrc: UInt32?
   /// The codec of the last packet played, whose decoder also conceals missing packets.
   private var codec = CodecName.opus
-  /// The number of 48 kHz ticks, in which all times here are counted, per tick of the stream's
-  /// clock.
+  /// The number of 48 kHz ticks per tick of the stream's clock; all times here are in 48 kHz ticks.
   private var ticks: Int64 = 1
   private var buffer = AudioPacketBuffer()
   private var delay: AudioDelay
@@ -351,8 +350,8 @@ struct PlayoutDecoder {
 
   mutating func setGain(_ gain: PlayoutGain) { self.gain = gain }
 
-  /// Calls the decoder; returns silence of the same length if there is none or it refuses the
-  /// block, which is counted as a failure.
+  /// Calls the decoder; returns silence of the same length if no decoder exists or the decoder
+  /// refuses the block, which counts as a failure.
   mutating func decode(
     _ request: AudioDecodeRequest, _ codec: CodecName, lasting frameCount: Int,
     failures: inout UInt64

@@ -4,7 +4,7 @@ package import Wire
 /// An audio playout's counters, named as in W3C inbound-rtp statistics.
 ///
 /// They are derived from packets, times, and the peak and energy of decoded blocks, so that a
-/// replay without codecs counts the same.
+/// replay without codecs has the same counters.
 package struct AudioPlayoutCounters: Hashable, Sendable {
   /// Packets dropped because they were late, the buffer was full, or the stream jumped or changed;
   /// without duplicates.
@@ -36,8 +36,8 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
   package var jitterBufferEmittedCount: UInt64 = 0
   /// The total time from arrival to playout of the emitted samples, in microseconds.
   package var jitterBufferDelayMicroseconds: UInt64 = 0
-  /// The total target delay of the emitted samples in microseconds, and what it would have been for
-  /// the network alone.
+  /// The total target delay of the emitted samples, and the total that the network alone required,
+  /// both in microseconds.
   package var jitterBufferTargetDelayMicroseconds: UInt64 = 0
   package var jitterBufferMinimumDelayMicroseconds: UInt64 = 0
 
@@ -45,9 +45,9 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
 
   /// The sum of squared loudness times duration, in seconds.
   package var totalAudioEnergy: Double { loudness.totalEnergy }
-  /// Root mean square over the last 100 ms, 0 to 1; nil before the first.
+  /// The root mean square of the last 100 ms, 0 to 1; nil before the first 100 ms.
   package var audioLevel: Double? { loudness.level }
-  /// The level as in Chromium, from the loudest samples; nil before the first 100 ms.
+  /// Chromium's audioLevel, which follows the loudest samples; nil before the first 100 ms.
   package var peakAudioLevel: Double? { loudness.peakLevel }
 
   /// The sums of jitter buffer delays in seconds, the unit of W3C.
@@ -100,7 +100,7 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
   package private(set) var frameWidth = 0
   package private(set) var frameHeight = 0
 
-  /// Noticeable gaps between shown frames, and pauses longer than 5 s.
+  /// Freezes, which are noticeable gaps between shown frames, and pauses, which are gaps over 5 s.
   package private(set) var freezeCount: UInt64 = 0
   package private(set) var totalFreezesDuration = Interval.zero
   package private(set) var pauseCount: UInt64 = 0
@@ -130,7 +130,7 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
 
   /// A longer gap is a pause by the sender, not a freeze.
   private static let leastPause = Interval.seconds(5)
-  /// The number of gaps averaged, and the fewest needed.
+  /// The maximum number of gaps averaged, and the number needed for an average.
   private static let gapsKept = 30
   private static let gapsNeeded = 5
 
@@ -196,7 +196,7 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
 
 /// An audio playout's state as plain data, for debugging.
 package struct AudioPlayoutSnapshot: Sendable {
-  /// Buffered packets, and the time from the next sample to the last one buffered.
+  /// The number of buffered packets, and the time from the next sample to the end of the last one.
   package var bufferedPackets: Int
   package var buffered: Interval
   package var targetDelay: Interval

@@ -5,9 +5,9 @@ package import Wire
 /// The receiving side of a video track: adaptive delay and decoding.
 ///
 /// A frame is decoded and shown at its media time plus a transit. The target is the transit of the
-/// slowest recent frames (`ArrivalSpread`); the current one follows slowly, so that the picture
-/// neither freezes nor races. A late frame is shown immediately. Frames are decoded in order of
-/// arrival, each exactly once.
+/// slowest recent frames (`ArrivalSpread`); the current transit follows it slowly, so that the
+/// picture neither freezes nor races. A late frame is shown immediately. Frames are decoded in
+/// order of arrival, each exactly once.
 package struct VideoPlayout: Machine {
   package enum Input {
     case frame(ReceivedFrame)
@@ -22,8 +22,8 @@ package struct VideoPlayout: Machine {
     case passed(ReceivedFrame)
   }
 
-  /// Bounds on the delay beyond the fastest transit, unless more was requested or is needed for
-  /// sync.
+  /// The bounds of the delay beyond the fastest transit, unless a longer delay was requested or is
+  /// needed for sync.
   package static let leastDelay = Interval.milliseconds(10)
   package static let mostDelay = Interval.milliseconds(300)
 
@@ -60,7 +60,8 @@ package struct VideoPlayout: Machine {
   /// Returns whether a codec's frames are decoded rather than passed through.
   package func decodes(_ codec: CodecName) -> Bool { decoder.decodes(codec) }
 
-  // These are read for every frame and inlined, because a call would copy the playout.
+  // The next members are read for every frame; they are inlined because a call would copy the
+  // playout.
 
   /// This track's delay, ignoring other tracks in its stream.
   @inline(__always)
@@ -80,8 +81,9 @@ package struct VideoPlayout: Machine {
     schedule()
   }
 
-  /// Delays all frames by the time a retransmission takes, once some have been retransmitted, as
-  /// libwebrtc does without negotiated forward error correction.
+  /// Delays all frames by the time that a retransmission takes, once some frames have needed one.
+  ///
+  /// libwebrtc does the same if no forward error correction is negotiated.
   package mutating func awaitRepairs(taking roundTrip: Interval?) {
     delay.awaitRepairs(taking: roundTrip)
   }
@@ -128,7 +130,7 @@ package struct VideoPlayout: Machine {
     guard let frame = frames.popFirst() else { return }
     counters.countEmitted(frame, delay, at: now)
     guard decoder.decodes(frame.codec) else {
-      // If nothing is decoded, the frames that would be shown define the frame rate.
+      // If nothing is decoded, the frames that would be shown count for the frame rate.
       if !decoder.isOn { counters.countShown(at: now) }
       outbox.append(.passed(frame))
       return
@@ -179,8 +181,8 @@ struct VideoFrameQueue {
 
 /// The video delay beyond the fastest transit.
 ///
-/// The target is the longest of what arrivals require, what was requested, and what the stream's
-/// audio needs. The current delay follows it slowly.
+/// The target is as long as arrivals, the requested minimum and the stream's audio require. The
+/// current delay follows it slowly.
 struct VideoDelay {
   /// The RTP clock rate for video (RFC 7741 section 4.1).
   private static let clockRate = 90_000
@@ -197,8 +199,8 @@ struct VideoDelay {
   /// receiver that does not wait.
   private var repairTime: Interval?
   private var repairs = (count: 0, last: Instant.zero)
-  /// The number of repaired frames after which all frames are delayed, and for how long after the
-  /// last repaired frame.
+  /// The number of repaired frames after which all frames are delayed, and how long the delay lasts
+  /// after the last repaired frame.
   private static let repairsNeeded = 3
   private static let repairsForgotten = Interval.seconds(60)
   private(set) var current: Interval
@@ -209,7 +211,8 @@ struct VideoDelay {
     current = self.minimum
   }
 
-  // These are read for every frame and inlined, because a call would copy the measurement.
+  // The next members are read for every frame; they are inlined because a call would copy the
+  // measurement.
 
   /// The delay that recent arrivals require.
   @inline(__always)
@@ -296,8 +299,7 @@ struct VideoDelay {
       nanoseconds: ticks * 1_000_000_000 / Int64(VideoDelay.clockRate) / VideoDelay.slowness)
     let wanted = target
     current = min(max(wanted, current - most), current + most)
-    // A late frame freezes the picture anyway, so the frames after it may have its delay
-    // immediately.
+    // A late frame freezes the picture anyway, so the delay may rise to its lateness at once.
     let lateness = timing.lateness(of: frame.extendedTime, arrival: frame.lastArrival)
     current = max(current, min(lateness, wanted))
     current = min(max(current, minimum), maximum)

@@ -39,7 +39,7 @@ package enum AudioMeter {
 
   static let fullScale = 32_767.0
 
-  /// Factors from 0 to -126 dB in steps of 1 dB.
+  /// The linear factors for 0 to -126 dB in steps of 1 dB.
   private static let linears: [Double] = {
     var factors: [Double] = []
     var factor = 1.0

@@ -3,11 +3,11 @@ package import Wire
 /// Determines the dominant speaker with the algorithm of Volfin & Cohen and the parameters that
 /// video bridges use.
 ///
-/// Every participant's last second is scored on three time scales. At each decision, those who beat
-/// the dominant speaker on all three compete, and the best on the middle scale wins: a cough is too
-/// short for that, and a murmur not loud enough. Decisions are on a grid that starts at instant
-/// zero, and ties are broken by order of joining, so the same levels at the same instants always
-/// lead to the same speakers.
+/// Every participant's last second is scored on three time scales. At each decision, the
+/// participants who beat the dominant speaker on all three scales compete, and the best on the
+/// middle scale wins: a cough is too short, and a murmur is not loud enough. Decisions are on a
+/// grid that starts at instant zero, and ties are broken by order of joining, so the same levels at
+/// the same instants always lead to the same speakers.
 package struct DominantSpeaker: Machine {
   package enum Input: Hashable, Sendable {
     /// Adds a participant; a level from an unknown participant also adds it.
@@ -17,17 +17,17 @@ package struct DominantSpeaker: Machine {
     case left(Int)
     /// The level of a packet lasting about 20 ms.
     case level(AudioLevel, of: Int)
-    /// The instant of `deadline` was reached.
+    /// The `deadline` was reached.
     case deadline
   }
 
   package enum Output: Hashable, Sendable {
-    /// Another participant is the dominant speaker; nil if the previous one left, or if no
-    /// participant is speaking any more.
+    /// The dominant speaker changed; nil if the previous one left, or if no participant is speaking
+    /// any more.
     case dominant(Int?)
   }
 
-  /// How often the dominant speaker is determined, and when there is none.
+  /// The time between decisions, and the silence after which there is no dominant speaker.
   package struct Settings: Hashable, Sendable {
     /// The time between decisions, 100 ms to 5 s.
     package var decisionInterval = Interval.milliseconds(300)
@@ -43,7 +43,7 @@ package struct DominantSpeaker: Machine {
     var lastLevel: Instant
   }
 
-  /// A participant without a packet for longer than this gets a silent level, once per such period.
+  /// A participant that sends no packet for longer than this gets one silent level per such period.
   private static let levelTimeout = Interval.milliseconds(40)
   /// A participant without a packet for this long is removed unless it is dominant.
   private static let participantTimeout = Interval.seconds(3600)
@@ -77,8 +77,8 @@ package struct DominantSpeaker: Machine {
     return min(nextCheck, nextDecision)
   }
 
-  /// Whether time alone changes nothing, because all participants are silent and the dominant
-  /// speaker is final (none if there is a silence time-out, otherwise the last one).
+  /// Whether time alone changes nothing: all participants are silent, and the silence time-out, if
+  /// there is one, has ended the last speaker's dominance.
   private var isSettled: Bool {
     participants.allSatisfy(\.history.isSilent)
       && (participants.isEmpty || dominant != nil || settings.silenceTimeout != nil)
@@ -169,8 +169,9 @@ package struct DominantSpeaker: Machine {
     outbox.append(.dominant(winner))
   }
 
-  /// Returns the participant who beats a speaker on all three scales, or the best of several on the
-  /// middle scale; nil if there is none.
+  /// Returns the participant who beats a speaker on all three scales; nil if there is none.
+  ///
+  /// If several do, the one with the best score on the middle scale is returned.
   private func challenger(of id: Int?) -> Int? {
     guard let holder = participants.first(where: { $0.id == id })?.history else { return nil }
     var best: Int?
@@ -220,7 +221,7 @@ struct SpeechHistory {
   /// Consecutive silent levels, at most `length`.
   private var silentCount = SpeechHistory.length
 
-  /// Whether all levels are silent, in which case another silent one changes nothing.
+  /// Whether all levels are silent, in which case another silent level changes nothing.
   var isSilent: Bool { silentCount >= SpeechHistory.length }
 
   mutating func add(_ loudness: UInt8) {

@@ -12,7 +12,7 @@ package struct LoudestSpeakers: Machine {
     case left(Int)
     /// The level of a participant's next packet.
     case level(AudioLevel, of: Int)
-    /// The instant of `deadline` was reached.
+    /// The `deadline` was reached.
     case deadline
   }
 
@@ -34,11 +34,11 @@ package struct LoudestSpeakers: Machine {
     case silence
   }
 
-  /// How many participants a report lists, from which level, and how often.
+  /// The size of a report, its threshold, and the time between reports.
   package struct Settings: Hashable, Sendable {
     /// The maximum number of participants in a report.
     package var maxEntries = 1
-    /// The lowest mean level listed.
+    /// The lowest mean level that a report lists.
     package var threshold = AudioLevel(dbov: -80)
     /// The time between reports, 250 ms to 5 s.
     package var interval = Interval.seconds(1)
@@ -124,13 +124,13 @@ package struct LoudestSpeakers: Machine {
 
 // MARK: - AudioSlots
 
-/// Selects the participants to play when their number is limited: those that hold an audio slot.
+/// Selects the participants to play when their number is limited: the holders of audio slots.
 ///
-/// A participant that speaks gets a free slot, or the slot of the one that has been silent longest.
-/// It keeps the slot when it stops speaking, so that slots do not change with every pause. No
-/// participant loses its slot while speaking.
+/// A participant that speaks gets a free slot, or the slot of the participant that has been silent
+/// longest. It keeps the slot when it stops speaking, so that slots do not change with every pause.
+/// No participant loses its slot while speaking.
 package struct AudioSlots: Sendable {
-  /// A change in which participants are played.
+  /// A change to the set of participants that are played.
   package enum Change: Hashable, Sendable {
     /// The participant is played from now on.
     case subscribed(Int)
@@ -196,8 +196,8 @@ package struct AudioSlots: Sendable {
 
 // MARK: - SpeechDetector
 
-/// Detects speech in participants' levels: blocks above the gate, joined across pauses, long enough
-/// not to be a click.
+/// Detects speech in participants' levels: runs of blocks above the gate, which may contain short
+/// pauses and are longer than a click.
 ///
 /// It acts only on levels and needs no deadline. Speech is reported once it is long enough, again
 /// every second, and when it is over, so that each stretch of speech is known to the second even if

@@ -9,13 +9,13 @@ public import Wire
 package enum PeerCall: Hashable, Sendable, Codable {
   case createOffer(iceRestart: Bool)
   case createAnswer
-  /// Sets the local description; without an argument, creates the appropriate one first (W3C
-  /// implicit setLocalDescription).
+  /// Sets the local description; with nil, creates the appropriate one first (W3C implicit
+  /// setLocalDescription).
   case setLocalDescription(SessionDescription?)
   case setRemoteDescription(SessionDescription)
   /// Adds a trickled candidate, or nil after the last one.
   case addICECandidate(CandidateInit?)
-  /// Removes candidates that the remote peer withdrew; working pairs with them continue.
+  /// Removes candidates that the remote peer withdrew; pairs that already work stay in use.
   case removeICECandidates([CandidateInit])
   /// Changes the ICE servers and the policy for the next gathering (W3C setConfiguration).
   case setConfiguration(
@@ -61,9 +61,10 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case removeStream(String)
   case streams
   case restartICE
-  /// Reads the local description, pending or else current, with the candidates gathered so far.
+  /// Reads the pending local description, or else the current one, with the candidates gathered so
+  /// far.
   case localDescription
-  /// Reads a description by its W3C slot, such as the pending remote one.
+  /// Reads a description by its W3C slot, such as the pending remote description.
   case readDescription(DescriptionSlot)
   case transceivers
   /// Creates a data channel, which opens once SCTP is connected (W3C createDataChannel).

@@ -2,7 +2,7 @@ import JSEP
 public import Media
 public import Wire
 
-// The older API that adds and removes whole streams, from before transceivers.
+// The older API, from before transceivers, which adds and removes whole streams.
 extension PeerStack {
   /// Returns the streams that transceivers send and receive.
   func streams() -> MediaStreams {
@@ -52,7 +52,7 @@ extension PeerStack {
     return streams()
   }
 
-  /// Stops sending a stream's tracks, except for those that belong to other streams as well.
+  /// Stops sending a stream's tracks, except for tracks that also belong to other streams.
   func removeStream(_ id: String) throws(PeerError) {
     let members = negotiation.transceivers.filter { $0.hasLocalTrack && $0.streamIDs.contains(id) }
     guard !members.isEmpty else {
@@ -80,8 +80,8 @@ extension PeerStack {
 struct RemoteStreams {
   private var reported: [MediaStreamInfo] = []
 
-  /// Compares the current streams with the last ones; returns the events for those that began or
-  /// ended.
+  /// Compares the current streams with the last ones; returns the events for the streams that began
+  /// or ended.
   mutating func follow(_ streams: [MediaStreamInfo]) -> [PeerEvent] {
     defer { reported = streams }
     let added = streams.filter { stream in !reported.contains { $0.id == stream.id } }

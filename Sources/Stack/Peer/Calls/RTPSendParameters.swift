@@ -82,7 +82,7 @@ public struct RTPSendParameters: Hashable, Sendable, Codable {
     }
   }
 
-  /// Identifies the call that read the parameters, so that they can be set only once.
+  /// The identifier of the getParameters call, which allows the parameters to be set only once.
   public var transactionId: String
   /// The encodings: one, or one per simulcast layer.
   public var encodings: [RTPEncoding]
@@ -218,7 +218,7 @@ extension PeerStack {
   /// channel (RFC 8837 section 5).
   var dataMark: UInt8 {
     guard genesis.configuration.enablesDSCP == true else { return 0 }
-    // Among many channels every priority is likely present, so not all of them are examined.
+    // Many channels most likely include every priority, so only the first 256 are examined.
     let priorities = data.channels.prefix(256).map { NetworkPriority($0.options.priority) }
     return (priorities.max { $0.rank < $1.rank } ?? .low).dataCodePoint
   }

@@ -38,7 +38,7 @@ extension PeerStack {
         if tracks.sending[index].isWanted { drive(sending: index, .stop) }
         continue
       }
-      // An encoder cannot change its codec, layer or unit limit, so another one replaces it.
+      // An encoder cannot change its codec, layer or unit limit, so a new encoder replaces it.
       if tracks.sending[index].isRunning,
         tracks.sending[index].stream.codec != start.codec
           || tracks.sending[index].stream.rid != start.rid
@@ -84,7 +84,7 @@ extension PeerStack {
     }
     guard let rid = track.rid, let transceiver else { return start }
     let sources = transceiver.sources(in: section)
-    // Video that arrives encoded is a single stream, sent as the first layer or as the only one.
+    // Video that arrives encoded is a single stream, sent as the first layer or without layers.
     let isFirst = rid == (sources[0].rid ?? transceiver.layers.first?.rid)
     guard isFirst || section.sentCodec?.isEncoded == true,
       let source = sources.first(where: { $0.rid == rid }) ?? (isFirst ? sources[0] : nil),
@@ -95,7 +95,7 @@ extension PeerStack {
     start.isFirst = isFirst
     let running = tracks.sendingIndices(of: track.transceiver)
       .compactMap { tracks.sending[$0].mediaOrigin }
-    // If no layer has started yet, media time starts now, for all layers that start together.
+    // If no layer started earlier, media time starts now for all layers that start together.
     if let origin = running.min(), origin < now { start.origin = origin }
     return start
   }
@@ -121,7 +121,7 @@ extension PeerStack {
     return encoding
   }
 
-  /// Returns whether a section can send temporal layers, as only the library's VP8 can.
+  /// Returns whether a section can send temporal layers; only the library's VP8 encoder can.
   private func hasTemporalLayers(_ section: NegotiatedSection?) -> Bool {
     let own = genesis.configuration.ownCodecs ?? []
     return section?.sentCodec?.name == CodecName.vp8.rawValue
@@ -222,7 +222,7 @@ extension PeerStack {
     }
   }
 
-  /// Divides a sender's share among its layers and pauses those that do not fit.
+  /// Divides a sender's share among its layers, and pauses layers that do not fit.
   private func divide(_ share: UInt64, among sender: [Int]) {
     let shares = LayerAllocation.shares(of: share, layers(of: sender))
     for (index, share) in zip(sender, shares) {
@@ -253,7 +253,7 @@ struct LayerAllocation {
     /// available.
     var isSent: Bool
 
-    /// The lowest bit rate at which the layer is better than the next lower one.
+    /// The lowest bit rate at which the layer is better than the layer below it.
     var least: UInt64 { target / 4 }
     /// The rate that the layer keeps when a higher layer is added.
     fileprivate var modest: UInt64 { target / 2 }

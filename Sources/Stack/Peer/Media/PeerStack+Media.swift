@@ -32,7 +32,7 @@ extension PeerStack {
     case .rtcpBlock(let record):
       emit(.rtcp(record))
       bundle.record(isGoodbye: record.isInbound && record.type == "bye", at: now)
-      // A sender report maps capture times to the sender's clock.
+      // A sender report maps RTP times to the sender's clock, which tracks are synchronised by.
       if record.isInbound, record.type == "sr" { alignPlayouts() }
     case .streamBegan: break
     case .streamEnded(let mid, _):
@@ -192,10 +192,11 @@ extension PeerStack {
 
 // Muting, volume and the end of tracks (W3C MediaStreamTrack).
 extension PeerStack {
-  /// Enables or disables a track; a disabled one is silent or black.
+  /// Enables or disables a track; a disabled track is silent or black.
   ///
-  /// Its RTP continues and is counted, except for local video that arrives encoded, which pauses.
-  /// If the state does not change, the call has no effect and emits no event.
+  /// A disabled track's RTP packets continue and are counted, except for local video that arrives
+  /// encoded, which pauses. If the state does not change, the call has no effect and emits no
+  /// event.
   func setEnabled(
     _ isEnabled: Bool, of id: UInt32, isInbound: Bool
   ) throws(PeerError) {

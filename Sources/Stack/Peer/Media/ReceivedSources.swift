@@ -55,7 +55,8 @@ struct SourceHistory {
   /// The maximum number of entries, because a sender can name new contributors endlessly.
   private static let maximum = 64
 
-  /// Records a frame when it is played; `level` is the sender's level, or else the decoded one.
+  /// Records a frame when it is played; `level` is the level that the sender stated, or else the
+  /// decoded audio's level.
   mutating func play(_ frame: borrowing FrameRecord, level: UInt8?, at now: Instant) {
     for contributor in frame.contributors {
       record(contributor.source, isContributor: true, contributor.level, frame.rtpTime, at: now)
@@ -111,7 +112,7 @@ public struct ReceivedMedia: Sendable {
   public var at: Instant
   /// The packet's or frame's RTP timestamp.
   public var rtpTime: UInt32
-  /// Whether the audio conceals a packet that was lost or late.
+  /// Whether the audio was synthesized to conceal a lost or late packet, or to lengthen the delay.
   public var isConcealed: Bool
   /// The audio block or the video frame; undecoded if no decoder handles its codec.
   public var content: MediaContent

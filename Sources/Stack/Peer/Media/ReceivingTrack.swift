@@ -101,7 +101,7 @@ struct ReceivingTrack: Machine {
     video?.awaitRepairs(taking: roundTrip)
   }
 
-  /// Applies the application's volume and whether the track is enabled.
+  /// Applies the application's settings: the volume, and whether the track is enabled.
   mutating func set(_ state: TrackState) {
     isEnabled = state.isEnabled
     audio?.setGain(state.isEnabled ? PlayoutGain(volume: state.volume) : .silence)

@@ -62,14 +62,14 @@ struct SenderTable {
     }
   }
 
-  /// Sets the encodings that a transceiver was created with; none means the default.
+  /// Sets the encodings that a transceiver was created with; an empty list keeps the default.
   mutating func begin(_ transceiver: UInt32, _ kind: MediaKind, with encodings: [RTPEncoding]) {
     guard !encodings.isEmpty else { return }
     update(transceiver, kind) { $0.encodings = encodings }
   }
 
   /// Sets the encodings of a transceiver whose layers a remote offer determines, or restores the
-  /// default one if there are no layers.
+  /// default encoding if there are no layers.
   /// - Parameter rids: the layers; empty for a single stream.
   /// - Returns: whether anything changed.
   mutating func follow(_ rids: [String], of transceiver: UInt32, _ kind: MediaKind) -> Bool {

@@ -211,7 +211,7 @@ struct SendingTrack: Machine {
     let endsAudio = audio.isRunning
     audio.stop(at: now)
     video.stop(at: now)
-    // The last outputs still belong to the stream that ends.
+    // The last outputs still belong to the stream that is ending.
     drain(at: now, into: &outbox)
     if endsAudio { outbox.append(.audioEnded) }
     stream.end(isHeld: isHeld)
@@ -223,7 +223,7 @@ struct SendingTrack: Machine {
     guard stream.limit(to: encoding) else { return }
     switch kind {
     case .audio:
-      // An audio encoder cannot change its bit rate, so another one replaces it.
+      // An audio encoder cannot change its bit rate, so a new encoder replaces it.
       if audio.needsRestart(within: encoding) { stop(at: now, into: &outbox) }
     case .video: video.limit(to: encoding, at: now)
     }
@@ -260,7 +260,7 @@ struct SendingTrack: Machine {
       late: video.framesLate, at: now)
     let record = stream.record(
       of: frame, from: transceiver,
-      // Telephone events have no encoder.
+      // No encoder produces telephone events.
       outcome: frame.codec.carriesMedia ? "encoded" : "passed on", quantiser: quantiser)
     outbox.append(.frame(frame, mid: mid, record))
   }
@@ -314,7 +314,7 @@ struct SendingTotals {
   private(set) var resolutionChanges: UInt64 = 0
   private(set) var rate = FrameRate(ticksPerSecond: 1_000_000_000)
   private(set) var limitation = QualityLimitation()
-  /// Whether a target far below what the video needs counts as limited.
+  /// Whether a target far below what the video needs counts as a bandwidth limitation.
   private let followsTarget: Bool
   /// The highest target so far, and the rate that the largest frames need, in bit/s.
   private var highest = (target: UInt64(0), wanted: UInt64(0))
@@ -327,13 +327,13 @@ struct SendingTotals {
 
   init(followsTarget: Bool = false) { self.followsTarget = followsTarget }
 
-  /// Records that encoding pauses because the path cannot carry this layer, which counts as
-  /// limited.
+  /// Records that encoding pauses because the path cannot carry this layer, which counts as a
+  /// bandwidth limitation.
   mutating func hold(at now: Instant) {
     if followsTarget { limitation.hold(at: now) }
   }
 
-  /// Records a frame that arrived encoded, and whether it was dropped to relieve the path.
+  /// Records a frame that arrived encoded, and whether it was dropped because the path is too slow.
   mutating func add(isThinned: Bool, at now: Instant) {
     limitation.record(isThinned: isThinned, at: now)
   }

@@ -25,13 +25,13 @@ struct SentStream {
     unitLimit = start.unitLimit
   }
 
-  /// Stops feeding; a paused track resumes once the path can carry it.
+  /// Stops feeding the stream; a paused track resumes once the path can carry it.
   mutating func end(isHeld: Bool) {
     heldMID = isHeld ? mid : nil
     mid = nil
   }
 
-  /// Sets new limits; returns false if they are unchanged or nothing is fed.
+  /// Sets new limits; returns false if they are unchanged or the track feeds no stream.
   mutating func limit(to encoding: RTPEncoding) -> Bool {
     guard isFed, encoding != self.encoding else { return false }
     self.encoding = encoding
@@ -125,8 +125,8 @@ struct SentVideo {
   private var capture: VideoCapture?
   /// The stream that replaces the capture while video arrives encoded.
   private var stream: StreamCapture?
-  /// What is needed to switch between encoding frames and passing them on; nil if the codec allows
-  /// only one of these.
+  /// The values for switching between encoding frames and passing them on; nil if the codec allows
+  /// only one of the two.
   private var choice: Choice?
   /// The counters of the current source's earlier captures.
   private var earlier = VideoCaptureCounters()
@@ -165,7 +165,7 @@ struct SentVideo {
   /// Resets the counters for a new source.
   mutating func replaceSource() { earlier = VideoCaptureCounters() }
 
-  /// Starts with negotiated parameters.
+  /// Starts a capture, or a stream of encoded frames, with negotiated parameters.
   /// - Returns: false if the source provides no media that can be sent with the codec.
   mutating func start(
     _ start: SendingTrack.Start, track: UInt32, _ source: MediaSource, codecs: any CodecFactory,

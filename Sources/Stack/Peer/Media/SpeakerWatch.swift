@@ -180,7 +180,7 @@ struct SpeakerNames {
 
   /// The maximum number of voices, because a sender can name new contributors endlessly.
   private static let maximum = 64
-  /// A contributor that packets have not named for this long has left.
+  /// A contributor counts as gone once no packet has named it for this long.
   private static let patience = Interval.seconds(10)
 
   /// Returns a voice's number, or nil if there are too many voices.
@@ -199,7 +199,7 @@ struct SpeakerNames {
 
   subscript(number: Int) -> SpeakingTrack? { entries.first { $0.number == number }?.track }
 
-  /// Returns the contributors that have left.
+  /// Returns the contributors that count as gone.
   func absent(at now: Instant) -> [SpeakingTrack] {
     entries.filter { $0.track.contributor != nil && now - $0.lastHeard > SpeakerNames.patience }
       .map(\.track)
@@ -247,7 +247,7 @@ public struct SpeakingTrack: Hashable, Sendable {
   }
 }
 
-/// An utterance in the take, recorded once it is too long for a click, every second while it lasts,
+/// An utterance in the take, recorded once it is longer than a click, every second while it lasts,
 /// and when it ends.
 package struct SpeechRecord: Hashable, Sendable {
   package var track: SpeakingTrack
@@ -295,7 +295,7 @@ public struct LoudestSettings: Hashable, Sendable, Codable {
   /// The time between reports, from 250 to 5000 ms.
   public var intervalMilliseconds: Int
 
-  /// Creates settings; the defaults are the usual ones of media servers.
+  /// Creates settings; the defaults are common in media servers.
   public init(count: Int = 1, threshold: Int = -80, intervalMilliseconds: Int = 1000) {
     self.count = count
     self.threshold = threshold

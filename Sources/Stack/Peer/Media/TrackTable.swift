@@ -29,7 +29,7 @@ struct TrackTable {
   @inline(__always)
   var deadline: Instant? {
     var first: Instant?
-    // By index, because taking a track out of the array would copy it.
+    // Use indices, because a loop over the tracks themselves would copy each one.
     for index in sending.indices { first = earliest(first, sending[index].deadline) }
     for index in receiving.indices { first = earliest(first, receiving[index].deadline) }
     return first
@@ -135,7 +135,8 @@ struct TrackTable {
 }
 
 extension TrackRecord {
-  /// Creates the record of an m-section's direction; returns nil if nothing is sent in it.
+  /// Creates the record of one direction of an m-section; returns nil if nothing is sent in that
+  /// direction.
   fileprivate init?(_ section: NegotiatedSection, isInbound: Bool, sentSSRC: UInt32?) {
     let isActive = isInbound ? section.direction.receives : section.direction.sends
     guard isActive, let codec = isInbound ? section.receivedCodec : section.sentCodec
@@ -156,7 +157,7 @@ extension TrackRecord {
 // Synchronises the playout of audio and video that were captured together.
 extension TrackTable {
   /// Synchronises the tracks of each remote stream (W3C: the tracks of a MediaStream are
-  /// synchronized) by the sender's clock in its reports (RFC 3550 section 6.4.1).
+  /// synchronized), using the sender's clock from its reports (RFC 3550 section 6.4.1).
   /// - Parameter streams: returns the identifiers of the streams that a transceiver receives.
   mutating func alignPlayouts(
     _ inbound: [InboundStreamCounters], streams: (_ transceiver: UInt32) -> [String]
@@ -190,10 +191,10 @@ extension [ReceivingTrack] {
 }
 
 extension ReceivingTrack {
-  /// Returns the track's independent playout delay in nanoseconds after capture by the sender's
-  /// clock; nil before the first sender report.
+  /// Returns the time from capture, on the sender's clock, to independent playout, on the local
+  /// clock, in nanoseconds; nil before the first sender report.
   ///
-  /// The clocks are unrelated, so only differences are meaningful.
+  /// The two clocks are unrelated, so only the difference between two tracks' values is meaningful.
   fileprivate func lag(_ inbound: [InboundStreamCounters]) -> Int64? {
     guard let remote = inbound.last(where: { $0.mid == mid && $0.remote != nil })?.remote,
       let playout = independentPlayout(ofRTPTime: remote.remoteRTPTime)
@@ -245,7 +246,7 @@ public struct TrackChange: Hashable, Sendable {
   public enum Reason: String, Hashable, Sendable {
     /// The first frame arrived, or the first frame after a pause.
     case media
-    /// The remote peer's description no longer sends the track.
+    /// The remote peer's description says that the track is no longer sent.
     case removed
     /// The remote peer sent BYE for the track's stream.
     case goodbye
@@ -277,11 +278,11 @@ public struct TrackChange: Hashable, Sendable {
 
 /// Decides which layer of received simulcast is shown: the largest one that arrives.
 struct LayerChoice {
-  /// The decision about a frame.
+  /// What happens to a received frame.
   enum Fate {
     case shown
     case passedOver
-    /// No layer is shown, or the shown one is silent, so a key frame must be requested.
+    /// No layer is shown, or the shown layer is silent, so a key frame must be requested.
     case needsKey
   }
 
@@ -292,7 +293,7 @@ struct LayerChoice {
     var lastArrival: Instant
   }
 
-  /// The time without frames after which even a smaller layer replaces the shown one.
+  /// The time without frames after which even a smaller layer replaces the shown layer.
   private static let patience = Interval.seconds(1)
 
   private var shown: [Shown] = []

@@ -35,7 +35,7 @@ struct InboundTrack {
   private let repairsFully: Bool
   private let followsRestarts: Bool
   private let minimumDelay: Interval
-  /// The time that a retransmission takes, if reports have shown it.
+  /// The time that a retransmission takes; nil until reports show it.
   private var roundTrip: Interval?
 
   init(
@@ -82,7 +82,7 @@ struct InboundTrack {
     return counters
   }
 
-  /// Applies new knowledge about the stream; returns the frames from packets that waited for it.
+  /// Applies new information about the stream; returns the frames from packets that waited for it.
   mutating func learn(_ track: ObservedTrack, at now: Instant) -> [ReceivedFrame] {
     if let former = self.track.kind, let kind = track.kind, kind != former {
       // The assumed kind was wrong: start over, but keep the counters.
@@ -116,7 +116,7 @@ struct InboundTrack {
 
   mutating func setExtensions(_ map: HeaderExtensionMap) { extensions = map }
 
-  /// Handles one of the stream's own packets.
+  /// Handles a packet of the stream itself, not of its retransmission or FlexFEC source.
   mutating func receive(_ packet: SeenPacket, arrival: Instant, at now: Instant)
     -> [ReceivedFrame]
   {
@@ -184,7 +184,7 @@ struct InboundTrack {
     earlyCorrections = []
   }
 
-  /// Retains the stream's packets from now on for a FlexFEC source that protects them.
+  /// Keeps the stream's packets from now on, so that a FlexFEC source can recover lost packets.
   ///
   /// - Parameter source: the FlexFEC source's SSRC, if known.
   mutating func protect(by source: UInt32?) {
@@ -281,7 +281,8 @@ struct InboundTrack {
 
   mutating func countNACK() { reception?.countNACK() }
 
-  /// Handles the receiver's key frame request; returns the frames that waited for it.
+  /// Handles the receiver's key frame request; returns the frames that stop waiting for missing
+  /// packets.
   mutating func countKeyframeRequest(isFIR: Bool, at now: Instant) -> [ReceivedFrame] {
     reception?.countKeyframeRequest(isFIR: isFIR, at: now) ?? []
   }

@@ -3,9 +3,10 @@ import Media
 import RTP
 import Wire
 
-/// The streams that an observed peer receives; the first of them have playouts and decoders.
+/// The streams that an observed peer receives; only the first ones have playouts and decoders.
 struct InboundTracks {
-  /// The maximum number of streams with playouts, and with decoders; others are only counted.
+  /// The maximum numbers of streams with playouts and with decoders; further streams are only
+  /// counted.
   private static let playoutsMaximum = 256
   private static let decodersMaximum = 64
   /// The maximum number of bytes, over all streams, in packets that wait for their codec.
@@ -52,15 +53,15 @@ struct InboundTracks {
 
   var deadline: Instant? {
     var deadline: Instant?
-    // By index, because taking a track out of the array would copy it.
+    // Use indices, because a loop over the tracks themselves would copy each one.
     for index in all.indices { deadline = earliest(deadline, all[index].deadline) }
     return deadline
   }
 
   // MARK: Streams
 
-  /// Adds a stream or applies new knowledge about one; returns the frames from packets that waited
-  /// for it, or nil if there are none.
+  /// Adds a stream, or applies new information about one; returns the frames from packets that
+  /// waited for it, or nil for a new stream.
   mutating func learn(_ track: ObservedTrack, at now: Instant) -> Completed? {
     if let protected = track.protects, let place = placeOfMedia(protected) {
       all[place].protect(by: track.ssrc)
@@ -92,8 +93,8 @@ struct InboundTracks {
     return nil
   }
 
-  /// Turns a stream into a retransmission stream, as its packets have shown it to be; returns the
-  /// frames from the packets that waited, or nil if there are none.
+  /// Turns a stream into a retransmission stream, because its packets show that it is one; returns
+  /// the frames from packets that waited, or nil if there are none.
   private mutating func turn(_ place: Int, into track: ObservedTrack, at now: Instant)
     -> Completed?
   {
@@ -217,15 +218,15 @@ struct InboundTracks {
     if let place = place(of: ssrc) { all[place].countNACK() }
   }
 
-  /// Handles a key frame request; returns the frames that waited for it, or nil if the stream is
-  /// unknown.
+  /// Handles a key frame request; returns the frames that stop waiting for missing packets, or nil
+  /// if the stream is unknown.
   mutating func countKeyframeRequest(_ ssrc: UInt32, isFIR: Bool, at now: Instant) -> Completed? {
     guard let place = place(of: ssrc) else { return nil }
     return Completed(
       place: place, frames: all[place].countKeyframeRequest(isFIR: isFIR, at: now))
   }
 
-  /// Applies the peer's report blocks to the streams that they are about.
+  /// Applies the peer's report blocks to the streams that they report on.
   mutating func receive(_ blocks: [ReportBlock]) {
     for block in blocks {
       if let place = place(of: block.ssrc) { all[place].receive(block) }

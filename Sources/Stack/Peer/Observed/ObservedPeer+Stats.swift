@@ -4,7 +4,7 @@ import RTP
 package import Stats
 package import Wire
 
-// An observed peer's statistics, named as in W3C and counted as an endpoint counts.
+// An observed peer's statistics, with W3C's names and counted the way the endpoint counts them.
 extension ObservedPeer {
   /// Returns the equivalent of getStats at an instant, with the members that can be observed.
   package func report(at now: Instant) -> StatsReport {
@@ -128,8 +128,8 @@ extension ObservedPeer {
     _ playout: ReceivingTrack, _ counters: InboundStreamCounters, _ decodes: Bool,
     at now: Instant, to stats: inout StatsBuilder
   ) {
-    // The peer's frame delays cannot be observed, so they, and the values that follow from them,
-    // are modelled.
+    // The peer's frame delays cannot be observed, so Retake models them and the values that depend
+    // on them.
     stats.set("jitterBufferModel", "Retake")
     switch counters.kind {
     case .audio:

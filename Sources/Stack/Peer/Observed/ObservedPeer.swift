@@ -31,7 +31,7 @@ package struct ObservedPeer: Machine {
     case stats(StatsReport)
   }
 
-  /// The interval between samples, the same as for live peers.
+  /// The interval between stats samples, the same as for live peers.
   package static let statsInterval = Interval.seconds(1)
 
   /// The peer's number, which is part of its stats ids.
@@ -56,8 +56,8 @@ package struct ObservedPeer: Machine {
   ///   - playsG711: whether G.711 is played, and decoded even without `codecs`.
   ///   - countsEarlyRepeats: whether a retransmission sent without a request counts once it is
   ///     requested after all.
-  ///   - followsRestarts: whether a stream restarts if its sequence numbers do, however short the
-  ///     step.
+  ///   - followsRestarts: whether a stream restarts if its sequence numbers do, even if they step
+  ///     back only a little.
   ///   - minimumDelay: the minimum delay of the jitter buffers.
   package init(
     number: UInt32, wallClock: WallClock, codecs: (any CodecFactory)?,
@@ -163,8 +163,8 @@ package struct ObservedPeer: Machine {
 
   // MARK: RTCP
 
-  /// The maximum number of sender reports in a datagram that synchronise playouts, and of replies
-  /// to reference times in a report; real ones contain a few.
+  /// The maximum number of sender reports per datagram that synchronise playouts, and of reference
+  /// time replies processed per report; real packets contain a few.
   private static let reportsMaximum = 32
 
   private mutating func receive(
@@ -214,7 +214,7 @@ package struct ObservedPeer: Machine {
     }
   }
 
-  /// Applies the remote peer's report blocks on local streams.
+  /// Applies the remote peer's report blocks about local streams.
   private mutating func receive(answers blocks: [ReportBlock], at now: Instant) {
     if let roundTrip = outbound.receive(blocks, at: now) {
       inbound.awaitRepairs(taking: roundTrip)

@@ -54,7 +54,7 @@ package struct ObservedTrack: Sendable {
 }
 
 extension CodecName {
-  /// Redundant audio data (RFC 2198).
+  /// RED, a wrapper for redundant audio and for ULPFEC (RFC 2198).
   static let redundant = CodecName(rawValue: "red")
   /// Forward error correction in the stream itself (RFC 5109).
   static let errorCorrection = CodecName(rawValue: "ulpfec")
@@ -102,8 +102,8 @@ package struct SeenPacket: Sendable {
     return ErrorCorrection(form, bytes.span.bytes.extracting(header.payload))
   }
 
-  /// Returns the packet as a receiver sees it: the block contained in RED, or an error correction
-  /// packet.
+  /// Returns the packet as a receiver sees it, with RED replaced by the block or the error
+  /// correction packet inside.
   ///
   /// Error correction becomes a packet without payload, so that its sequence number does not count
   /// as missing.
@@ -112,14 +112,14 @@ package struct SeenPacket: Sendable {
   ///   - codec: the packet's codec.
   ///   - lead: the number of bytes to keep before the RED payload, where RTX has the original
   ///     sequence number.
-  /// - Returns: the packet, or nil if its blocks exceed it or are unknown.
+  /// - Returns: the packet, or nil if its RED blocks exceed it or have unknown payload types.
   func unwrapped(_ codec: FlowSection.Codec, _ track: ObservedTrack, after lead: Int = 0)
     -> StreamReception.Packet?
   {
     guard codec.name == .redundant else {
       return StreamReception.Packet(wire: header, header: header, bytes: bytes, codec: codec)
     }
-    // A packet of padding alone probes the path or keeps it alive.
+    // A packet that contains only padding probes the path or keeps it alive.
     guard header.payload.count > lead else {
       return track.media.map {
         StreamReception.Packet(wire: header, header: header, bytes: bytes, codec: $0)
@@ -176,7 +176,7 @@ extension ObservedTrack {
   /// Whether the stream carries media, in which case statistics have an object for it.
   var isMedia: Bool { repairs == nil && protects == nil }
 
-  /// The codec of the media packets, without wrappers such as RTX and RED; nil if it is unknown.
+  /// The codec of the media packets, not RED or ULPFEC; nil if it is unknown.
   fileprivate var media: FlowSection.Codec? {
     codecs.first { $0.name != .redundant && $0.name != .errorCorrection }
   }
@@ -200,7 +200,7 @@ struct EarlyPackets<Counters: Sendable>: Sendable {
 
   private var packets: [Packet] = []
   private(set) var bytes = 0
-  /// The counters at the time when packets were last dropped; nil if none were.
+  /// The counters at the time when packets were last dropped; nil if none have been dropped.
   private(set) var forgotten: Counters?
 
   /// Stores a packet after counting it.
@@ -329,8 +329,8 @@ extension CodecName {
 
 // MARK: - Departures
 
-/// The last packets that an observed peer sent, by their transport-wide sequence numbers, to which
-/// arrival feedback refers.
+/// The last packets that an observed peer sent, by transport-wide sequence number, to match arrival
+/// feedback with them.
 struct Departures {
   struct Packet {
     /// The index of the packet's stream, or of the stream that it retransmits.
@@ -351,7 +351,7 @@ struct Departures {
   }
 
   /// Returns packets that feedback reports as lost: in each stream, only the packets after the last
-  /// one that arrived or that is a retransmission.
+  /// packet that arrived or was a retransmission.
   func lostLast(_ feedback: TransportFeedback) -> [Packet] {
     guard !packets.isEmpty else { return [] }
     var lost: [Packet] = []

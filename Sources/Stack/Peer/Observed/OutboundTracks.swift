@@ -25,7 +25,7 @@ struct OutboundTracks {
 
   mutating func setExtensions(_ map: HeaderExtensionMap) { extensions = map }
 
-  /// Adds a stream or applies new knowledge about one.
+  /// Adds a stream, or applies new information about one.
   mutating func learn(_ track: ObservedTrack) {
     if let place = places[track.number] {
       for packet in all[place].learn(track) { send(packet, track.number) }
@@ -139,7 +139,7 @@ struct OutboundTrack {
   /// Ignore their `kind` while the track's kind is unknown.
   var counters: OutboundStreamCounters? { emission?.counters.adding(early.forgotten) ?? unknown }
 
-  /// Applies new knowledge about the stream; returns the packets that waited for it.
+  /// Applies new information about the stream; returns the packets that waited for it.
   mutating func learn(_ track: ObservedTrack) -> [SeenPacket] {
     if let former = self.track.kind, let kind = track.kind, kind != former {
       // The assumed kind was wrong: start over, but keep the counters.

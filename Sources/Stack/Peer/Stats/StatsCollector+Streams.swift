@@ -57,7 +57,7 @@ extension StatsCollector {
     stats.set("framesSent", stream.framesSent)
     stats.set("hugeFramesSent", stream.hugeFramesSent)
     stats.set("totalEncodedBytesTarget", UInt64(max(0, totals.targetBytes)))
-    // The encode time is measured for all simulcast layers together.
+    // The encode time is measured for all simulcast layers together, so no single layer has it.
     if let track, stream.rid == nil {
       stats.set("totalEncodeTime", seconds(of: track.transceiver, isInbound: false))
     }
@@ -211,7 +211,7 @@ extension StatsBuilder {
     set("totalSamplesDuration", counters.totalSamplesDuration)
   }
 
-  /// Adds a video playout's counters and those of its stream.
+  /// Adds a video playout's counters and its stream's counters.
   mutating func add(
     _ playout: VideoPlayout?, _ stream: InboundStreamCounters, decoding: Double?, at now: Instant
   ) {
@@ -246,7 +246,7 @@ extension StatsBuilder {
     addRhythm(counters)
   }
 
-  /// Adds the counters for the regularity of display.
+  /// Adds the counters for the intervals between shown frames, freezes and pauses.
   mutating func addRhythm(_ counters: VideoPlayoutCounters) {
     set("totalInterFrameDelay", counters.totalInterFrameDelay)
     set("totalSquaredInterFrameDelay", counters.totalSquaredInterFrameDelay)
@@ -256,7 +256,7 @@ extension StatsBuilder {
     set("totalFreezesDuration", counters.totalFreezesDuration)
   }
 
-  /// Adds the counters for the frames' waiting times.
+  /// Adds the counters for the time that frames spend in the jitter buffer.
   mutating func addJitterBuffer(_ counters: VideoPlayoutCounters) {
     set("jitterBufferDelay", counters.jitterBufferDelay)
     set("jitterBufferTargetDelay", counters.jitterBufferTargetDelay)

@@ -56,8 +56,10 @@ extension StatsCollector {
     return stats.build()
   }
 
-  /// Returns the local certificate, which all transports use unless their remote peers require
-  /// different ones, and the remote certificates with their issuers.
+  /// Returns the objects for the local certificates, and for the remote certificates with their
+  /// issuers.
+  ///
+  /// A certificate that several transports share has a single object.
   func certificateStats() -> [StatsObject] {
     var objects: [StatsObject] = []
     for bundle in bundles.all {
@@ -139,8 +141,8 @@ extension StatsCollector {
     return stats.build()
   }
 
-  /// Returns the username fragment that was signaled with the candidate, or else the current one of
-  /// the candidate's peer; nil if that is unknown.
+  /// Returns the username fragment that was signaled with the candidate, or else the current
+  /// fragment of the peer that it belongs to; nil if both are unknown.
   private func usernameFragment(
     of candidate: ICECandidate, _ bundle: Bundle, isLocal: Bool
   ) -> String? {
@@ -189,8 +191,10 @@ extension StatsCollector {
 
 // MARK: - CertificateTexts
 
-/// A cache of certificates as stats show them, because all reports contain the same few, and
-/// hashing and encoding one takes longer than most of a report.
+/// A cache of certificates in the form that stats show.
+///
+/// All reports contain the same few certificates, and hashing and encoding one takes longer than
+/// most of a report.
 final class CertificateTexts {
   struct Texts {
     let fingerprint: CertificateFingerprint

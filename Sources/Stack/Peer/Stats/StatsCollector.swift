@@ -8,8 +8,8 @@ package import Wire
 
 /// Implements W3C getStats: reads a peer's layers at an instant without changing them.
 ///
-/// Members that do not apply are absent, and cumulative ones start at 0; the order of objects and
-/// members is fixed. Each extension in this folder creates one layer's objects.
+/// Members that do not apply are absent, and cumulative members start at 0; the order of objects
+/// and members is fixed. Each extension in this folder creates one layer's objects.
 struct StatsCollector {
   let now: Instant
   let wallClock: WallClock
@@ -26,7 +26,8 @@ struct StatsCollector {
   /// Whether to include the members that were added in take format 7.
   let isComplete: Bool
 
-  /// Returns all stats, or those of a sender or receiver and the objects that these refer to.
+  /// Returns all stats, or only a sender's or receiver's objects and the objects that they refer
+  /// to.
   func report(of selector: StatsSelector?) throws(PeerError) -> StatsReport {
     let report = report(of: nil as Set<String>?)
     guard let selector else { return report }
@@ -267,8 +268,8 @@ extension StatsCollector {
 
   /// Returns an object for each audio track that is played.
   ///
-  /// The playout returns audio as it is produced: no device delays it, and missing audio is
-  /// concealed earlier, so no audio is synthesized.
+  /// The playout returns audio as soon as it is produced, so no device delays it. Missing audio is
+  /// concealed before, so none is synthesized.
   func mediaPlayoutStats() -> [StatsObject] {
     tracks.receiving.compactMap { track in
       guard let counters = track.audio?.counters else { return nil }

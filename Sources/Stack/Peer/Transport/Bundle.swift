@@ -11,7 +11,7 @@ final class Bundle {
   private var transportOutputs = Outbox<PeerTransport.Output>()
   private var flowOutputs = Outbox<MediaFlow.Output>()
 
-  /// The negotiated media sections.
+  /// The MIDs of the negotiated media sections.
   private(set) var mids: [String] = []
   /// The states as last reported.
   private(set) var iceState = ICEConnectionState.new
@@ -162,8 +162,8 @@ struct BundleTable {
     all.insert(bundle, at: place)
   }
 
-  /// Removes and returns all bundles except those with the given numbers; removes none if that
-  /// would leave none.
+  /// Removes and returns all bundles except those with the given numbers; removes nothing if no
+  /// bundle would remain.
   mutating func removeAll(besides numbers: [Int]) -> [Bundle] {
     let kept = all.filter { numbers.contains($0.number) }
     guard !kept.isEmpty else { return [] }

@@ -43,7 +43,7 @@ package struct PeerTransport: Machine, ~Copyable {
   private var arrival: (at: Instant, local: SocketAddress, remote: SocketAddress, ecn: ECNMark?)?
   private var agentOutputs = Outbox<ICEAgent.Output>()
 
-  /// Creates the peer's certificate, unless certificates are given.
+  /// Creates a peer's first transport, and a certificate unless `certificates` contains any.
   ///
   /// On failure, `failure` states the reason, and descriptions cannot be created.
   package init(
@@ -381,8 +381,8 @@ extension PeerTransport {
 
   // MARK: Descriptions
 
-  /// The local parameters for new descriptions: those of the next generation, if a restart was
-  /// requested.
+  /// The local parameters for new descriptions, with the next generation's credentials if a restart
+  /// was requested.
   package var localParameters: LocalTransport {
     guard let next = generation.next else { return presentParameters }
     return LocalTransport(

@@ -59,7 +59,7 @@ package struct TrafficLedger {
   private var receivedToldAt = Instant(nanoseconds: .min)
   private var sentToldAt = Instant(nanoseconds: .min)
 
-  /// The maximum number of pairs; traffic on others counts only in the totals.
+  /// The maximum number of pairs; traffic on further pairs counts only in the totals.
   private static let pairsMaximum = 256
 
   /// Adds a pair unless it is known already or there are too many.

@@ -25,7 +25,7 @@ extension PeerTransport {
     case use([ICEServer], relayOnly: Bool)
     /// Starts gathering; candidates are reported once a local description requires them.
     case fillPool
-    /// A local description is set: gather and report candidates.
+    /// A local description was set: gather and report candidates.
     case gather
     /// The ICE role determined by the exchange.
     case role(ICERole)
@@ -37,9 +37,9 @@ extension PeerTransport {
     case offered(String)
     /// The parameters in the remote peer's description; nil if it was rolled back.
     case remote(RemoteTransport?, answersLocalOffer: Bool)
-    /// The remote peer signaled a candidate, given as text and parsed.
+    /// A candidate that the remote peer signaled, as text and in parsed form.
     case remoteCandidate(String, ICECandidate)
-    /// The remote peer withdrew a candidate, given as text and parsed.
+    /// A candidate that the remote peer withdrew, as text and in parsed form.
     case removedRemoteCandidate(String, ICECandidate)
     case remoteEndOfCandidates
     case close
@@ -98,7 +98,8 @@ struct TransportKeys: ~Copyable {
   private var remoteFingerprints: [CertificateFingerprint] = []
   private var outputs = Outbox<DTLSTransport.Output>()
 
-  /// Creates the peer's certificate, unless certificates are given.
+  /// Creates the keys of a peer's first transport, and a certificate unless `certificates` contains
+  /// any.
   init(
     entropy: EntropyStream, wallClock: WallClock, certificates: [PeerCertificate],
     profiles: [SRTPProtection], security: any SecurityFactory
@@ -134,8 +135,8 @@ struct TransportKeys: ~Copyable {
 
   // MARK: Association
 
-  /// Returns the input that starts an association, or a new one for different fingerprints; returns
-  /// nil while the roles are open or if there is nothing to start.
+  /// Returns the input that starts an association, or starts a new one for different fingerprints;
+  /// returns nil while the roles are undecided or if there is nothing to start.
   /// - Parameter pathIsOld: whether the path may still lead to the previous peer.
   mutating func begin(with peer: RemoteTransport, pathIsOld: Bool) -> DTLSTransport.Input? {
     guard let dtls, let isClient = peer.localIsDTLSClient else { return nil }
@@ -197,7 +198,7 @@ package struct ClearPacket: Sendable {
 }
 
 extension SRTPContext.Refusal {
-  /// Words that state the reason, for the take.
+  /// The reason in words, for the take.
   var reason: String {
     switch self {
     case .authentication: "authentication failed"

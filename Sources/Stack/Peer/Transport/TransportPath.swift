@@ -55,7 +55,7 @@ struct CandidatePool {
   /// Discards the previous generation's outputs.
   mutating func restart() { kept = [] }
 
-  /// Holds back a gathering output; returns false for other outputs and once the pool is released.
+  /// Holds back a gathering output; returns false for other outputs and once the pool was emptied.
   mutating func holdsBack(_ output: ICEAgent.Output) -> Bool {
     guard isFilling else { return false }
     switch output {
@@ -76,7 +76,7 @@ struct CandidatePool {
 
 // MARK: - LocalGathering
 
-/// The state of gathering: the addresses, whether gathering was requested before they are known,
+/// The state of gathering: the addresses, whether gathering was requested before they were known,
 /// and the current generation's candidates.
 struct LocalGathering {
   /// The current generation's candidates, as text for descriptions.
@@ -129,10 +129,10 @@ struct LocalGathering {
 
 // MARK: - LocalRestart
 
-/// An ICE restart: whether it was requested, the credentials that offers state for it, and whether
-/// such an offer was set (RFC 9429 section 5.2.1).
+/// An ICE restart: whether it was requested, and the credentials for offers until an offer with
+/// them is set (RFC 9429 section 5.2.1).
 struct LocalRestart {
-  /// The credentials to put into offers until one of those offers is set.
+  /// The credentials to put into offers until an offer with them is set; nil at other times.
   private(set) var next: ICECredentials?
   /// Whether an ICE restart was requested but has not been offered.
   private var isWanted = false
@@ -175,7 +175,7 @@ struct LocalRestart {
 
 /// The ICE generation and the known candidates in the remote peer's descriptions.
 struct PeerParameters {
-  /// The difference between new parameters and the previous ones.
+  /// How new parameters differ from the previous parameters.
   enum Change: Equatable {
     /// There are no parameters, or the credentials are unchanged.
     case sameGeneration

@@ -3,7 +3,7 @@ package import Wire
 /// The contents of an AV1 packet (AOM, RTP payload format for AV1, section 4): an aggregation
 /// header, then OBUs or OBU fragments without the size fields used in files.
 package struct AV1Payload: Hashable, Sendable {
-  /// Whether the first element continues one of the previous packet.
+  /// Whether the first element continues an element of the previous packet.
   package private(set) var continues: Bool
   /// Whether the last element continues in the next packet.
   package private(set) var isContinued: Bool
@@ -61,7 +61,7 @@ package struct AV1Payload: Hashable, Sendable {
       }
     }
     guard !read.continues else { return packet }
-    // Only these units, which precede all others, mark a frame's first packet.
+    // These units precede all others in a frame, so they prove that the packet is the first one.
     let isFirst = read.beginsSequence || first == .sequenceHeader || first == .temporalDelimiter
     packet.beginning = isFirst ? .certain : .possible
     return packet
@@ -179,7 +179,7 @@ extension PayloadFormat {
 extension FormatRules {
   /// The rules for AV1, whose formats differ by profile.
   ///
-  /// An answer repeats the peer's level and tier, because any can be received (AV1 RTP section 7).
+  /// An answer repeats the peer's level and tier, because all can be received (AV1 RTP section 7).
   static let av1 = FormatRules(
     variant: FormatRules.profile("profile", usual: "0").variant,
     answer: { parameters in
@@ -213,7 +213,7 @@ package struct AV1UnitType: RawRepresentable, Hashable, Sendable {
 /// An open bitstream unit and the ranges of its parts (AV1 section 5.3).
 package struct AV1Unit: Hashable, Sendable {
   package private(set) var type: AV1UnitType
-  /// The header with its size bit cleared: one byte, two with layers.
+  /// The header with its size bit cleared: one byte, or two with layers.
   package private(set) var header: [UInt8]
   /// The range of the bytes after the header and the size.
   package private(set) var payload: Range<Int>
@@ -223,7 +223,7 @@ package struct AV1Unit: Hashable, Sendable {
   /// The temporal delimiter before each temporal unit, which has no payload (section 7.5).
   package static let delimiter: [UInt8] = [0x12, 0]
 
-  /// Parses the unit at an offset; one without a size extends to the end.
+  /// Parses the unit at an offset; a unit without a size extends to the end.
   package init(parsing bytes: RawSpan, at offset: Int) throws(ReadError) {
     var reader = ByteReader(bytes)
     try reader.skip(offset)

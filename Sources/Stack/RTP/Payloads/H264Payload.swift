@@ -166,7 +166,7 @@ extension PayloadShare {
 
 // MARK: - H264Profile
 
-/// An H.264 profile; several byte patterns denote the same one (RFC 6184 section 8.1, table 5).
+/// An H.264 profile; several byte patterns can denote it (RFC 6184 section 8.1, table 5).
 package enum H264Profile: Hashable, Sendable {
   case constrainedBaseline
   case baseline
@@ -213,7 +213,7 @@ package struct H264ProfileLevelID: Hashable, Sendable {
 extension FormatRules {
   /// The rules for H.264, whose formats differ by packetization mode and profile.
   ///
-  /// An answer repeats the peer's `profile-level-id`: levels may differ, and any can be received
+  /// An answer repeats the peer's `profile-level-id`: levels may differ, and all can be received
   /// (RFC 6184 section 8.2.2).
   static let h264 = FormatRules(
     variant: { h264Variant($0) },

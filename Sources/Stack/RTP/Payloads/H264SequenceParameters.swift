@@ -84,8 +84,7 @@ package struct H264SequenceParameters: Hashable, Sendable {
 package struct H264SliceHeader: Hashable, Sendable {
   /// Whether the slice is the first of its frame; slices arrive in order.
   package var beginsVideoFrame: Bool
-  /// Whether the slice is a B slice, which also refers to later frames; these are decoded before
-  /// it.
+  /// Whether the slice is a B slice, which may also refer to later frames that are decoded earlier.
   package var isBidirectional: Bool
 
   /// Parses the start of a unit including its header.
@@ -237,14 +236,14 @@ package struct H264Quantisers: Sendable {
     return count == 0 ? nil : UInt8(clamping: sum / count)
   }
 
-  /// Returns the first `count` bytes of a unit, or all of a shorter one, without emulation
+  /// Returns the first `count` bytes of a unit, or all bytes of a shorter unit, without emulation
   /// prevention bytes.
   private static func front(of unit: RawSpan, _ count: Int) -> [UInt8] {
     H264Payload.withoutEmulationPrevention(unit.extracting(0..<min(unit.byteCount, count)))
   }
 
   /// Parses a sequence parameter set (section 7.3.2.1.1); nil for profiles other than baseline, and
-  /// for orders of pictures that are not supported.
+  /// for unsupported picture order types.
   private static func sequence(_ unit: RawSpan) throws(ReadError)
     -> (frameNumberBits: Int, orderType: UInt32, orderBits: Int)?
   {
@@ -285,7 +284,7 @@ package struct H264Quantisers: Sendable {
     let isKey = H264UnitType(rawValue: header) == .instantRefreshSlice
     _ = try reader.exponentialGolomb()  // first_mb_in_slice
     let type = try reader.exponentialGolomb() % 5
-    // P and I slices; the baseline profile has no other slice types.
+    // Only P and I slices: the baseline profile has no other slice types.
     guard type == 0 || type == 2 else { throw .malformed }
     _ = try reader.exponentialGolomb()  // pic_parameter_set_id
     try reader.skip(sequence.frameNumberBits)

@@ -167,7 +167,7 @@ package struct PayloadPrefix: Hashable, Sendable {
     return PayloadPrefix { descriptor.write(into: &$0) }
   }
 
-  /// Returns a VP9 descriptor in flexible mode: every frame names the one before it, so no pattern
+  /// Returns a VP9 descriptor in flexible mode: every frame names the previous frame, so no pattern
   /// has to be signaled.
   static func vp9(pictureID: UInt16, isKey: Bool, isFirst: Bool, isLast: Bool) -> PayloadPrefix {
     var descriptor = VP9Descriptor()
@@ -217,7 +217,7 @@ package struct PayloadSplit: Hashable, Sendable {
 
 // MARK: - VideoPacket
 
-/// A packet's contribution to its frame, independent of the codec.
+/// What a packet contributes to its frame, whatever the codec.
 package struct VideoPacket: Hashable, Sendable {
   /// Whether a packet is the first of its frame.
   package enum Beginning: Hashable, Sendable {
@@ -288,7 +288,7 @@ package struct VideoPacket: Hashable, Sendable {
         temporal: layer.temporal, base: base, isSync: layer.isSwitchingPoint)
     }
     guard descriptor.beginsFrame else { return }
-    // A picture may lack its lower layers, because an SFU may drop layers that no other depends on.
+    // A picture may lack its lower layers: an SFU may drop layers that no other layer depends on.
     beginning = descriptor.beginsVideoFrame ? .certain : .possible
     guard descriptor.beginsVideoFrame, !descriptor.isInterPredicted else { return }
     isKey = (try? VP9FrameHeader(parsing: reader.rest()))?.isKey ?? false
@@ -299,7 +299,7 @@ package struct VideoPacket: Hashable, Sendable {
     content = .bytes(read.bytes)
     isKey = read.isKey
     guard let first = read.firstUnit else { return }
-    // Only these units, which precede all others, mark a frame's first packet.
+    // These units precede all others in a frame, so they prove that the packet is the first one.
     let isFirst = first == .sequenceParameters || first == .accessUnitDelimiter
     beginning = isFirst ? .certain : .possible
   }

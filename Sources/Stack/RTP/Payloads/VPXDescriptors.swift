@@ -101,7 +101,7 @@ package struct VP9Descriptor: Hashable, Sendable {
     package var isSwitchingPoint = false
     /// The spatial layer, 0 to 7.
     package var spatial: UInt8
-    /// Whether the layer is predicted from the next lower one in the same frame.
+    /// Whether the layer is predicted from the next lower layer in the same frame.
     package var isInterLayerPredicted = false
 
     package init(temporal: UInt8, spatial: UInt8) {

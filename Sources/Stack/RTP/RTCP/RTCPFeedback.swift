@@ -212,7 +212,8 @@ package struct TransportFeedback: Hashable, Sendable {
     reference = Int32(bitPattern: try reader.uint24() << 8) >> 8
     number = try reader.uint8()
     arrivals = []
-    // The deltas follow all chunks: a first pass finds where they begin, a second one reads both.
+    // The deltas follow all chunks: a first pass finds where they begin, and a second pass reads
+    // both.
     var deltas = ByteReader(reader.rest())
     var seen = 0
     while seen < Int(count) {

@@ -68,7 +68,8 @@ package enum RTCPPacket: Hashable, Sendable {
   }
 }
 
-/// The packets of one RTCP datagram (RFC 3550 section 6.1; alone or compound, RFC 5506).
+/// The packets of one RTCP datagram: a compound packet (RFC 3550 section 6.1) or a single packet
+/// (RFC 5506).
 package struct RTCPCompound: Hashable, Sendable {
   /// The packets parsed, in order.
   package var packets: [RTCPPacket] = []

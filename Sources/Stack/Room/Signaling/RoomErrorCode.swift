@@ -1,9 +1,9 @@
-/// A room's error code: an open type, so that a service's own codes are preserved.
+/// A room's error code; any number is allowed, so that a service's own codes are preserved.
 ///
-/// The codes are those of the room SDK whose names the API follows; for a protocol without codes,
-/// the closest one is used.
+/// The codes come from the room SDK whose names the API follows. If a protocol has no codes, its
+/// errors get the closest code.
 public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
-  /// The number that the room SDK or the service gives the error.
+  /// The number of the error in the room SDK or the service.
   public let rawValue: Int
   /// Creates an error code from its number, which need not be a known one.
   public init(rawValue: Int) { self.rawValue = rawValue }
@@ -12,7 +12,7 @@ public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
   public static let none = RoomErrorCode(rawValue: 0)
 
   // Signing in.
-  /// The service, its secret or the token is missing or malformed.
+  /// The service identifier, the secret or the token is missing or malformed.
   public static let signInIncomplete = RoomErrorCode(rawValue: 1101)
   /// The sign-in could not reach the service.
   public static let signInUnreachable = RoomErrorCode(rawValue: 1102)
@@ -101,7 +101,7 @@ public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
   public static let unreadableMessage = RoomErrorCode(rawValue: 1461)
   /// A user message is unreadable or has no valid addressee.
   public static let userMessageInvalid = RoomErrorCode(rawValue: 1471)
-  /// The service reported an error in its own terms.
+  /// The service reported an error that has no other code here.
   public static let serviceError = RoomErrorCode(rawValue: 1487)
 
   // General.

@@ -10,7 +10,7 @@ package struct RoomJoin: Hashable, Sendable, Codable {
   package var displayName: String
   /// The requested identifier; nil lets the server choose.
   package var participant: String?
-  /// The token from the sign-in or for the room, if any.
+  /// The token from signing in, or a token for the room; nil if there is none.
   package var token: String?
   /// Metadata for the service or other participants, as JSON, if any.
   package var metadata: String?
@@ -224,7 +224,7 @@ package struct UserMessage: Hashable, Sendable, Codable {
   }
 }
 
-/// The reason that an action or session failed, with the room's error code, whatever the protocol.
+/// The reason that an action or session failed, with an error code that all protocols share.
 package struct SignalingFailure: Error, Hashable, Sendable, Codable {
   package var code: RoomErrorCode
   /// The explanation from the server or the machine.

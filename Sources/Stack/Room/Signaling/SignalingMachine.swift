@@ -2,7 +2,7 @@ package import Peer
 package import SDP
 package import Wire
 
-/// A room's signaling protocol, without sockets, clock or randomness of its own.
+/// A room's signaling protocol, as a state machine without sockets, clock or randomness.
 ///
 /// It is part of a room. Its inputs are transport events, connection reports and the room's
 /// intents; its outputs are frames, requests, orders to connections and events for the room.
@@ -15,7 +15,7 @@ where Input == SignalingInput, Output == SignalingOutput {
   /// The name by which a configuration selects the protocol: `janus`, `sora`, `room`, `whip` or
   /// `whep`.
   static var name: String { get }
-  /// The protocol's abilities, so that the room can refuse other calls by itself.
+  /// The protocol's abilities; the room refuses calls that need other abilities.
   var abilities: SignalingAbilities { get }
   /// The state for debugging, as names and values in order.
   var status: [(name: String, value: String)] { get }
@@ -60,7 +60,7 @@ package struct SignalingAbilities: OptionSet, Hashable, Sendable, Codable {
   package static let mediaUpdates = SignalingAbilities(rawValue: 64)
   /// Only audio can be published.
   package static let audioOnly = SignalingAbilities(rawValue: 128)
-  /// The server makes the offers and thereby determines the layers of local video.
+  /// The server makes the offers, which determine the layers of local video.
   package static let serverOffers = SignalingAbilities(rawValue: 256)
   /// The server reports whose audio it sends.
   package static let reportedVoices = SignalingAbilities(rawValue: 512)
@@ -122,7 +122,7 @@ package enum TransportEvent: Hashable, Sendable, Codable {
   /// The server closed the transport (RFC 6455 section 7.4), or confirmed that the client closed
   /// it.
   case closed(code: UInt16, reason: String)
-  /// The transport could not be opened, or broke, for the given reason.
+  /// The transport could not be opened or failed, for this reason.
   case failed(String)
 }
 
@@ -148,7 +148,7 @@ package enum RoomIntent: Hashable, Sendable, Codable {
   case sendMessage(ActionID, UserMessage)
   /// Restarts ICE on a connection after a network change or a failure.
   case restartICE(ConnectionID)
-  /// Reports that the local addresses changed, so the transports probably no longer work.
+  /// Reports that the local addresses changed, so that the transports may no longer work.
   ///
   /// The machine keeps the transports, or opens new ones and resumes.
   case networkChanged
@@ -160,8 +160,8 @@ package enum RoomIntent: Hashable, Sendable, Codable {
 
 /// A report from a peer connection to the machine that signals for it.
 package enum ConnectionReport: Hashable, Sendable, Codable {
-  /// The requested offer or answer, already set as local description; `media` lists the sections of
-  /// local media.
+  /// The requested offer or answer, already set as the local description; `media` lists the
+  /// sections of local media.
   case description(SessionDescription, media: [LocalMediaPlace])
   /// A description was refused or could not be created.
   case refused(PeerError)
@@ -337,7 +337,7 @@ package struct HTTPField: Hashable, Sendable, Codable {
   }
 }
 
-/// An HTTP request of WHIP or WHEP: for a session, its candidates, or its end.
+/// An HTTP request of WHIP or WHEP, to open, update or end a session.
 package struct ServiceRequest: Hashable, Sendable, Codable {
   package var method: String
   package var url: String
@@ -356,6 +356,6 @@ package struct ServiceRequest: Hashable, Sendable, Codable {
 package enum HTTPResult: Hashable, Sendable, Codable {
   /// The response, with its header fields in order.
   case answered(status: Int, fields: [HTTPField], body: [UInt8])
-  /// No response arrived, for the given reason.
+  /// No response arrived, for this reason.
   case failed(String)
 }

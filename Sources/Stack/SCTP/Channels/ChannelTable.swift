@@ -12,8 +12,8 @@ enum ChannelOutcome {
   case refused(UInt16)
 }
 
-/// An association's data channels by place, number and stream: their streams, announcements and
-/// closing (RFC 8832, RFC 8831 section 6).
+/// An association's data channels, found by place, number or stream; announces and closes them
+/// (RFC 8832, RFC 8831 section 6).
 struct ChannelTable {
   private var slots: [Channel] = []
   private var free: [Int] = []
@@ -217,7 +217,7 @@ struct Channel {
 
   /// The outcome of a message from the peer.
   enum Arrival {
-    /// A part of a message; nothing to deliver yet.
+    /// A part of a message arrived; there is nothing to deliver yet.
     case nothing
     case useless
     case tooLarge
@@ -233,7 +233,8 @@ struct Channel {
   private(set) var outgoingReset = OutgoingReset.none
   /// Whether the peer has reset the incoming stream.
   private(set) var isIncomingReset = false
-  /// The parts received so far of a message that the peer splits in the deprecated way.
+  /// The parts received so far of a message that the peer splits with the deprecated payload
+  /// protocol identifiers.
   private var parts: [UInt8] = []
 
   init(number: DataChannelNumber, options: DataChannelInit, state: DataChannelState) {

@@ -1,8 +1,9 @@
 import Wire
 
-/// Identifies a data channel within its association, in order of creation.
+/// Identifies a data channel within its association.
 ///
-/// Channels of both peers are counted; a number is never reused.
+/// Channels are numbered in order of creation, no matter which peer creates them; a number is never
+/// reused.
 package struct DataChannelNumber: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The number, from 0.
   package var rawValue: UInt32
@@ -27,8 +28,8 @@ public enum DataChannelPriority: UInt16, Hashable, Sendable, Codable {
   /// Four times the usual share.
   case high = 1024
 
-  /// Creates the lowest priority whose weight is at least the number on the wire; above 1024,
-  /// `high` (RFC 8832 section 8.2.1 names the four).
+  /// Creates the lowest of the four priorities (RFC 8832 section 8.2.1) whose weight is at least
+  /// the number on the wire; above 1024, the priority is `high`.
   package init(weight: UInt16) {
     switch weight {
     case ...128: self = .veryLow
@@ -41,9 +42,9 @@ public enum DataChannelPriority: UInt16, Hashable, Sendable, Codable {
 
 /// A data channel's options (W3C RTCDataChannelInit).
 public struct DataChannelInit: Hashable, Sendable, Codable {
-  /// The label: any text of up to 65,535 bytes in UTF-8.
+  /// The label: up to 65,535 bytes of UTF-8 text.
   public var label: String
-  /// The subprotocol: any text of up to 65,535 bytes in UTF-8.
+  /// The subprotocol: up to 65,535 bytes of UTF-8 text.
   public var `protocol`: String
   /// Whether messages arrive in the order they were sent.
   public var ordered: Bool
@@ -51,9 +52,10 @@ public struct DataChannelInit: Hashable, Sendable, Codable {
   public var maxPacketLifeTime: UInt16?
   /// The maximum number of retransmissions of a message; nil for no limit.
   public var maxRetransmits: UInt16?
-  /// Whether the applications create the channel on both sides, in which case it is not announced.
+  /// Whether the applications create the channel on both sides, so that it is not announced.
   public var negotiated: Bool
-  /// The stream; required for a negotiated channel, otherwise the association may choose it.
+  /// The stream identifier; required for a negotiated channel; otherwise nil lets the association
+  /// choose it.
   public var id: UInt16?
   /// The channel's share of the bandwidth relative to the other channels.
   public var priority: DataChannelPriority
@@ -113,8 +115,8 @@ package enum DataChannelRefusal: Hashable, Sendable {
   case tooLarge(maximum: UInt64)
   /// The message does not fit into the channel's buffer (OperationError).
   case bufferFull
-  /// The label or the protocol is too long, both limits are given, or the stream is 65,535 or
-  /// missing from a negotiated channel (TypeError).
+  /// The label or the protocol is too long, both limits are set, or the stream is 65,535 or missing
+  /// from a negotiated channel (TypeError).
   case malformed
   /// The stream is in use or does not exist, or none is free (OperationError).
   case noStream
@@ -130,8 +132,8 @@ enum Delivery {
   case failed(SCTPFailure)
 }
 
-/// Opens and closes data channels: when they open (RFC 8832 section 6) and when their streams are
-/// reset (RFC 8831 section 6.7).
+/// Opens and closes data channels; decides when they open (RFC 8832 section 6) and when their
+/// streams are reset (RFC 8831 section 6.7).
 struct DataChannels {
   typealias Output = SCTPAssociation.Output
 
@@ -244,7 +246,7 @@ struct DataChannels {
     }
   }
 
-  /// Acts on a queue that became shorter: requests a reset if it is drained, and reports a low
+  /// Handles a change of a send queue: requests a reset if the queue is drained, and reports a low
   /// buffered amount.
   mutating func apply(_ change: QueueChange, into outbox: inout Outbox<Output>) {
     if change.isDrained { wantReset(change.place) }

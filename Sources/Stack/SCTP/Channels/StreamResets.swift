@@ -7,21 +7,23 @@ enum ResetOutcome {
   /// The peer requests more streams (RFC 6525 section 5.2.5).
   case addStreams(UInt16, request: UInt32)
   case respond(ControlChunk)
-  /// Reset the peer's streams (all if empty), after sending the response.
+  /// The peer's streams are to be reset (all of them if the list is empty), after sending the
+  /// response.
   case perform([UInt16], ControlChunk)
-  /// The local request is still in progress at the peer and is repeated later.
+  /// The peer is still processing the local request, which is repeated later.
   case askLater
-  /// The streams in the local request are reset, or never will be.
+  /// The local request is complete: its streams were reset, or the peer refused.
   case done([UInt16])
 }
 
-/// Owns the requests to reset streams in both directions, with their sequence numbers and responses
-/// (RFC 6525 section 5, RFC 8831 section 6.7).
+/// Keeps the requests to reset streams in both directions, with their sequence numbers and
+/// responses (RFC 6525 section 5, RFC 8831 section 6.7).
 struct StreamResets {
   /// A request to reset outgoing streams, waiting for its response.
   private struct Request {
     var number: UInt32
-    /// The number of the last chunk sent before the request was created; repetitions keep it.
+    /// The number of the last chunk sent before the request was created; repeated requests keep
+    /// this number.
     var lastNumber: UInt32
     var streams: [UInt16]
   }
@@ -30,7 +32,7 @@ struct StreamResets {
   private struct Deferred {
     var number: UInt32
     var lastNumber: Int64
-    /// The peer's streams to reset; all if empty.
+    /// The peer's streams to reset; all of them if the list is empty.
     var streams: [UInt16]
   }
 
@@ -62,7 +64,7 @@ struct StreamResets {
   /// Records that a closing channel has sent everything and wants its stream reset.
   mutating func want(_ place: Int) { wanted.append(place) }
 
-  /// Removes a channel that ended and needs no reset any more.
+  /// Removes a channel that has ended and no longer needs a reset.
   mutating func forget(_ place: Int) { wanted.removeAll { $0 == place } }
 
   /// Records a stream on which the peer announced an invalid channel.
@@ -152,10 +154,11 @@ struct StreamResets {
     return Self.response(request, lastResult)
   }
 
-  /// Returns the response to a request with an unexpected number, which for a repetition is the
-  /// earlier response.
+  /// Returns the response to a request with an unexpected number; a repeated request gets the
+  /// earlier response again.
   ///
-  /// Returns nil for the expected number, and then expects the next one (RFC 6525 section 5.2.1).
+  /// For the expected number, returns nil and then expects the next number (RFC 6525
+  /// section 5.2.1).
   private mutating func answerUnlessNext(_ sequence: UInt32) -> ControlChunk? {
     guard sequence == expectedRequest else {
       let isRepeated = sequence == expectedRequest &- 1

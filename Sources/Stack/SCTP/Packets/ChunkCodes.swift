@@ -28,8 +28,8 @@ struct ChunkType: RawRepresentable, Hashable, Sendable {
   /// Makes the receiver skip abandoned interleaved data (RFC 8260 section 2.3).
   static let interleavedForward = ChunkType(rawValue: 194)
 
-  /// Returns whether the chunk may be at this position in a packet; some must be alone, and a
-  /// cookie must be first (RFC 9260 sections 5.1 and 6.10).
+  /// Returns whether the chunk may be at this position in a packet; some chunks must be alone in
+  /// their packet, and a cookie must be first (RFC 9260 sections 5.1 and 6.10).
   func mayStand(isFirst: Bool, isAlone: Bool) -> Bool {
     switch self {
     case .initiation, .initiationAcknowledgement, .shutdownComplete: isAlone
@@ -97,10 +97,10 @@ struct PayloadProtocol: RawRepresentable, Hashable, Sendable {
 
   static let control = PayloadProtocol(rawValue: 50)
   static let string = PayloadProtocol(rawValue: 51)
-  /// A part of a binary message whose last part is `binary`; obsolete.
+  /// A part of a binary message; the last part uses `binary` instead; obsolete.
   static let binaryPart = PayloadProtocol(rawValue: 52)
   static let binary = PayloadProtocol(rawValue: 53)
-  /// A part of a text message whose last part is `string`; obsolete.
+  /// A part of a text message; the last part uses `string` instead; obsolete.
   static let stringPart = PayloadProtocol(rawValue: 54)
   static let emptyString = PayloadProtocol(rawValue: 56)
   static let emptyBinary = PayloadProtocol(rawValue: 57)

@@ -1,8 +1,8 @@
 import Wire
 
-/// The decision about a packet.
+/// What to do with a received packet.
 enum PacketAdmission {
-  /// The packet belongs to the association: read its chunks.
+  /// The packet belongs to the association, and its chunks are read.
   case chunks
   /// The packet was stored until the start, or dropped.
   case nothing
@@ -11,8 +11,8 @@ enum PacketAdmission {
   case answer(ControlChunk, tag: UInt32)
 }
 
-/// Admits packets before their chunks are read; stores packets received before the start, and
-/// counts received and dropped packets (RFC 9260 sections 8.4 and 8.5).
+/// Decides which packets are read; stores packets received before the start, and counts received
+/// and dropped packets (RFC 9260 sections 8.4 and 8.5).
 struct PacketReader {
   /// Packets received before the start.
   private(set) var early: [[UInt8]] = []
@@ -100,11 +100,11 @@ struct ChunkReader: ~Escapable {
 struct PacketHeader: Hashable {
   let tag: UInt32
   let first: ChunkType
-  /// Whether the first chunk's T bit says that the tag is reflected, that is, the sender's own tag,
-  /// copied from the packet being answered.
+  /// Whether the first chunk's T bit is set, so that the tag is the sender's own, copied from the
+  /// packet that it answers.
   let isReflected: Bool
 
-  /// Parses the header; nil unless the packet is long enough, for these ports, and intact.
+  /// Parses the header; nil if the packet is too short, is for other ports, or is damaged.
   init?(_ bytes: [UInt8], _ parameters: SCTPParameters) {
     guard bytes.count >= PacketBuilder.header + 4, bytes.count <= 65536 else { return nil }
     var reader = ByteReader(bytes.span.bytes)
@@ -127,7 +127,7 @@ struct PacketHeader: Hashable {
     case .initiation: return tag == 0
     case .abort: return tag == (isReflected ? remoteTag : localTag) && tag != 0
     case .shutdownComplete where isReflected: return tag == remoteTag && tag != 0
-    // The cookie of a restarted peer has the tag offered in the INIT ACK.
+    // After a restart, a COOKIE ECHO carries the new tag from the INIT ACK.
     case .cookieEcho: return tag != 0
     default: return tag == localTag
     }
@@ -141,8 +141,8 @@ struct PacketHeader: Hashable {
     guard phase == .ended || phase.isHandshake, tag != 0, !Self.hasAbort(bytes) else { return nil }
     switch first {
     case .shutdownAcknowledgement: return ControlChunk(type: .shutdownComplete, flags: 1)
-    // A valid INIT has tag 0 and was excluded above; one with a tag is discarded. The other three
-    // are never answered (section 8.4).
+    // A valid INIT has tag 0 and was excluded above; an INIT with another tag is discarded. The
+    // other three types are never answered (section 8.4).
     case .initiation, .shutdownComplete, .cookieAcknowledgement, .error: return nil
     default: return phase == .ended ? ControlChunk(type: .abort, flags: 1) : nil
     }
@@ -168,10 +168,11 @@ struct PacketHeader: Hashable {
 
 /// The checksum of SCTP packets: CRC32c, computed eight bytes at a time (RFC 9260 appendix A).
 enum CRC32C {
-  /// Location of the checksum in the common header.
+  /// The position of the checksum in the common header.
   private static let field = 8..<12
 
-  /// Eight tables of 256 words: table `k` advances a byte over `k` more bytes.
+  /// Eight tables of 256 words: table `k` has the CRC of each byte value followed by `k` zero
+  /// bytes.
   private static let tables: [UInt32] = {
     var tables = [UInt32](repeating: 0, count: 8 * 256)
     for byte in 0..<256 {
@@ -202,7 +203,7 @@ enum CRC32C {
     let table = tables.span
     var remainder = start
     var offset = 0
-    // Table indices are a byte plus a multiple of 256, below 2048.
+    // Each table index is a byte plus a multiple of 256, and is always below 2048.
     while offset + 8 <= bytes.byteCount {
       let eight = UInt64(
         littleEndian: unsafe bytes.unsafeLoadUnaligned(

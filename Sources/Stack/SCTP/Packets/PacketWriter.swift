@@ -1,6 +1,6 @@
 import Wire
 
-/// Space left in the packet being built.
+/// The space left in the packet being built.
 struct PacketSpace {
   /// Bytes of chunks that still fit.
   var room: Int
@@ -29,7 +29,7 @@ struct PacketWriter {
   /// Bytes of chunks that fit into a packet.
   var capacity: Int { limit - PacketBuilder.header }
 
-  /// Space left in the packet being built.
+  /// The space left in the packet being built.
   var space: PacketSpace {
     PacketSpace(room: builder.room, isEmpty: builder.isEmpty, hasData: builder.hasData)
   }
@@ -91,8 +91,8 @@ struct PacketWriter {
     outbox.append(.packet(builder.finish(checksum: peer.needsChecksum)))
   }
 
-  /// Sends chunks in a packet of their own with a checksum; the packet being built must have been
-  /// sent.
+  /// Sends chunks in a separate packet with a checksum; the packet being built must already have
+  /// been sent.
   mutating func emit(
     _ chunks: [ControlChunk], tag: UInt32, into outbox: inout Outbox<SCTPAssociation.Output>
   ) {
@@ -107,7 +107,7 @@ struct PacketWriter {
 
 /// Builds one SCTP packet, chunk by chunk (RFC 9260 section 3).
 struct PacketBuilder {
-  /// The common header's length.
+  /// The common header's length in bytes.
   static let header = 12
 
   private var writer = ByteWriter()

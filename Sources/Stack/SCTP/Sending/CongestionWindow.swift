@@ -13,7 +13,7 @@ struct CongestionWindow {
   private var threshold = Int.max
   private var credit = 0
 
-  /// The largest window; no data channel path needs more, and sums cannot overflow.
+  /// The largest window in bytes; no path needs more, and sums cannot overflow.
   private static let maximum = 64 << 20
 
   /// Creates the window for a new path.
@@ -34,7 +34,7 @@ struct CongestionWindow {
     // A window that is not full proves nothing about the path.
     guard flight >= bytes else { return }
     if bytes > threshold {
-      // One chunk per round trip, in steps as fine as the acknowledgements: growing by complete
+      // Grow by one chunk per round trip, a little with each acknowledgement. Growing by whole
       // chunks would make the window half a chunk smaller on average.
       credit += acknowledged * chunkSize
       let gain = credit / bytes
@@ -80,7 +80,7 @@ struct CongestionWindow {
     let least = 4 * chunkSize
     var left = silence
     while left > timeout, bytes > least {
-      // Slow start then returns to the old window quickly.
+      // This lets slow start return to the old window quickly.
       if left == silence { threshold = bytes }
       bytes = max(bytes / 2, least)
       left = left - timeout
@@ -95,7 +95,7 @@ struct CongestionWindow {
 
 // MARK: - RoundTrip
 
-/// The retransmission timeout, from round trips of single chunks by Karn's rule (RFC 9260
+/// The retransmission timeout, from the round trips of single chunks, by Karn's rule (RFC 9260
 /// section 6.3.1).
 ///
 /// Timeouts are shorter than in section 16, as in browsers: ICE checks liveness.

@@ -32,8 +32,9 @@ struct QueueChange: Hashable {
   var isDrained = false
 }
 
-/// The channels' send queues: the choice of the next message (RFC 8831 section 6.4), buffered
-/// amounts, and message numbers within streams (RFC 9260 section 6.5, RFC 8260 section 2.2).
+/// The channels' send queues, which select the next message (RFC 8831 section 6.4) and count
+/// buffered amounts and message numbers within streams (RFC 9260 section 6.5, RFC 8260
+/// section 2.2).
 struct SendQueues {
   /// A channel's queue and its outgoing stream.
   private struct Queue {
@@ -43,7 +44,7 @@ struct SendQueues {
     var cost: UInt64 = 1
     /// Messages not sent completely, oldest first.
     var messages = Deque<OutgoingMessage>()
-    /// Bytes and parts of the first message sent so far.
+    /// How many bytes and parts of the first message have been sent.
     var sentOfFirst = 0
     var partsOfFirst: UInt32 = 0
     /// Unsent bytes of messages passed to `send`.
@@ -150,7 +151,7 @@ struct SendQueues {
     return chunk
   }
 
-  /// Creates a chunk that is never sent, as the end of a message abandoned in the middle.
+  /// Creates a chunk that is never sent, to end a message that was abandoned in the middle.
   mutating func makeEnd(of message: OutgoingMessage, _ place: Int, number: UInt32) -> SentChunk {
     var end = chunk(
       of: message, place, flags: message.ordered ? .end : [.end, .unordered], number: number)
@@ -246,11 +247,11 @@ struct SendQueues {
   }
 }
 
-/// Schedules channels so that each gets a share of the bytes by its priority (RFC 8831
+/// Schedules channels so that each gets a share of the bytes according to its priority (RFC 8831
 /// section 6.4).
 ///
-/// A channel's virtual time advances by bytes sent divided by its weight; the channel furthest
-/// behind is next.
+/// A channel's virtual time advances by the bytes it sends, divided by its weight; the channel that
+/// is furthest behind sends next.
 struct SendSchedule {
   private struct Turn: Comparable {
     var time: UInt64

@@ -3,9 +3,9 @@ import Wire
 
 /// The next step in filling a packet.
 enum SendStep {
-  /// Write a chunk; sending the first unacknowledged one restarts the timer.
+  /// Write a chunk; the first unacknowledged chunk restarts the timer.
   case chunk(SentChunk, number: UInt32, restartsTimer: Bool, QueueChange)
-  /// Only a queue changed: a message was abandoned, or a channel's turn ended.
+  /// There is nothing to write: a message was abandoned, or a channel's turn ended.
   case changed(QueueChange)
 }
 
@@ -144,8 +144,8 @@ struct Sender {
       if isFree { freeRoom -= chunk.size }
       sent.resend(at: index)
       counters.chunksRetransmitted += 1
-      // Later chunks may only be acknowledged together with this one (RFC 9260 section 6.3.1, rule
-      // C5).
+      // The acknowledgement of the timed chunk may have to wait for this retransmission, so its
+      // round trip is not measured (RFC 9260 section 6.3.1, rule C5).
       if let timed = roundTrip.timedNumber, sent.place(of: timed) >= index { roundTrip.cancel() }
       lastSent = now
       return .chunk(
@@ -159,7 +159,7 @@ struct Sender {
   private func mayFly(_ size: Int, _ space: PacketSpace) -> Bool {
     // A packet begun within the window is filled, even if it then exceeds the window.
     if space.hasData, size <= space.room { return true }
-    // After a timeout one packet may be sent, however small its chunks are.
+    // After a timeout, only one packet may be in flight, even if its chunks are small.
     return sent.flight < window.bytes && !(window.isProbing && sent.flight > 0)
   }
 
@@ -171,7 +171,7 @@ struct Sender {
 
   /// Returns how many bytes of a message go into the next chunk.
   ///
-  /// A message that needs several packets anyway starts in the space left in the current one.
+  /// A message that needs several packets starts in the space left in the current packet.
   private func partSize(of message: OutgoingMessage, rest: Int, _ space: PacketSpace) -> Int {
     let most = capacity - dataHeader
     guard rest > most || message.bytes.count > most, !space.isEmpty else {
@@ -278,8 +278,8 @@ struct Sender {
     return acknowledge(bytes.span.bytes, at: now)
   }
 
-  /// Schedules FORWARD-TSN: immediately for new numbers, and once per round trip for unchanged
-  /// ones.
+  /// Schedules FORWARD-TSN: immediately for a new number, and once per round trip for an unchanged
+  /// number.
   ///
   /// It must not wait for an acknowledgement, because there may be no other packet to acknowledge.
   private mutating func wantForward(at now: Instant) {
@@ -318,9 +318,8 @@ struct Sender {
     window.timeOut()
     roundTrip.cancel()
     var changes: [QueueChange] = []
-    // If a gap report acknowledged the first chunk after the cumulative number, the peer must have
-    // dropped that chunk since, because it would otherwise have advanced the number. So all chunks
-    // in gap reports are lost too.
+    // If a gap report acknowledged the first chunk, but the cumulative number did not advance over
+    // it, the peer has dropped that chunk since. So all chunks in gap reports count as lost too.
     let isTakenBack = sent.chunks.first?.fate == .acknowledged
     for index in 0..<sent.count {
       let fate = sent.chunks[index].fate
@@ -363,8 +362,8 @@ struct Sender {
   /// Abandons the message that a channel is in the middle of sending; returns the change of the
   /// queue, or nil if there is no such message.
   ///
-  /// A final chunk that is never sent gets a number, so that the peer can skip to it even if it has
-  /// acknowledged all others.
+  /// A final chunk gets a number but is never sent, so that the peer can skip to it even after
+  /// acknowledging all other chunks.
   private mutating func abandonBegun(_ place: Int) -> QueueChange? {
     guard let message = queues.first(of: place) else { return nil }
     queues.countAbandoned(place)

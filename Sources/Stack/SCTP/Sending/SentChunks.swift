@@ -41,7 +41,7 @@ struct SentChunk {
   var strikeFloor: UInt32
 }
 
-/// Limits on retransmitting a message (RFC 3758 section 3.5, RFC 7496).
+/// Limits on how often and how long a message is retransmitted (RFC 3758 section 3.5, RFC 7496).
 struct MessageLimits {
   /// When the message is abandoned; nil for no limit.
   var expiry: Instant?
@@ -101,7 +101,7 @@ struct SentChunks {
   /// Marks a chunk as lost, to be retransmitted.
   mutating func lose(at index: Int) { set(.lost, at: index) }
 
-  /// Changes a chunk's fate and updates the sums.
+  /// Changes a chunk's fate and updates the totals.
   private mutating func set(_ fate: SentChunk.Fate, at index: Int) {
     let old = chunks[index].fate
     guard old != fate else { return }
@@ -211,7 +211,7 @@ extension SentChunks {
         progress.isCutOff = true
         return true
       }
-      // Offset 1 is the first place after the cumulative number. Blocks ascend.
+      // Offset 1 is the first chunk after the cumulative number. Blocks are in ascending order.
       let first = Int(start) - 1
       let last = Int(end) - 1
       guard first >= next, first <= last else { return true }
@@ -234,7 +234,7 @@ extension SentChunks {
 // MARK: - Abandoning
 
 extension SentChunks {
-  /// Abandons a message's chunks, given the place of one of them (RFC 3758 section 3.5).
+  /// Abandons all chunks of a message, one of which is at `index` (RFC 3758 section 3.5).
   mutating func abandon(_ message: UInt64, around index: Int, interleaves: Bool) {
     // A message's chunks are adjacent unless messages interleave.
     var first = index
@@ -285,8 +285,8 @@ extension SentChunks {
     return (writer.bytes, number(at: end - 1))
   }
 
-  /// Whether the sums match the chunks; long queues are summed only occasionally, because this runs
-  /// after every step in debug builds.
+  /// Whether the totals match the chunks; long queues are checked only occasionally, because this
+  /// runs after every step in debug builds.
   var isConsistent: Bool {
     guard count <= 256 || count & 1023 == 0 else { return flight >= 0 && lostCount >= 0 }
     return flight == chunks.reduce(0) { $1.fate == .outstanding ? $0 + $1.size : $0 }

@@ -2,7 +2,7 @@
 ///
 /// Datagrams go in as arguments and come out through a callback, one call for each. The caller runs
 /// the retransmission timer: see cdtls_flight and cdtls_retransmit. Callbacks run on the same
-/// thread, inside of the calls below; they must not call back into the association or read a clock.
+/// thread, inside the calls below; they must not call back into the association or read a clock.
 #ifndef CDTLS_ASSOCIATION_H
 #define CDTLS_ASSOCIATION_H
 
@@ -72,7 +72,7 @@ X509 *cdtls_issuer(const cdtls_association *dtls, int index);
 /// Returns DONE, WAITING, CLOSED or FAILED.
 int cdtls_handshake(cdtls_association *dtls, const uint8_t *datagram, size_t length);
 
-/// Reads application data of a datagram, or with NULL the rest of the previous one.
+/// Reads application data from a datagram, or with NULL from the rest of the previous datagram.
 ///
 /// Returns the number of bytes of one message, WAITING when there are none, CLOSED or FAILED.
 int cdtls_read(cdtls_association *dtls, const uint8_t *datagram, size_t length, uint8_t *data,
@@ -84,13 +84,13 @@ int cdtls_write(cdtls_association *dtls, const uint8_t *data, size_t length);
 /// Sends close_notify.
 void cdtls_shutdown(cdtls_association *dtls);
 
-/// Returns the number of the flight that waits for an answer; 0 if none does.
+/// Returns the number of the flight that is waiting for an answer; 0 if none is.
 ///
 /// A retransmission does not change it.
 uint32_t cdtls_flight(const cdtls_association *dtls);
 
-/// Sends the waiting flight again; returns 1, 0 if no flight waits, or FAILED from the 13th time
-/// on.
+/// Sends the waiting flight again; returns 1 on success, 0 if no flight is waiting, or FAILED from
+/// the 13th retransmission on.
 int cdtls_retransmit(cdtls_association *dtls);
 
 /// Returns how many times OpenSSL read the frozen clock.

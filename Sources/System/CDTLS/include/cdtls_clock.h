@@ -15,7 +15,7 @@ typedef struct {
   uint32_t reads;
 } cdtls_frozen_clock;
 
-/// Makes `gettimeofday` on this thread read a frozen clock, or real time again for NULL.
+/// Makes `gettimeofday` on this thread read a frozen clock or, with NULL, real time again.
 ///
 /// Returns the previous clock, to be restored by the caller.
 cdtls_frozen_clock *cdtls_clock_freeze(cdtls_frozen_clock *clock);

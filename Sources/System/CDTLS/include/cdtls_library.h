@@ -17,8 +17,8 @@ typedef struct {
   void *user;
 } cdtls_randomness;
 
-/// Makes this thread's draws in the shared library come from a source, or fail again for NULL; the
-/// source must not move.
+/// Makes this thread's draws in the shared library context come from a source, which must not move;
+/// with NULL, draws fail again.
 ///
 /// Returns the previous source, to be restored by the caller.
 const cdtls_randomness *cdtls_randomness_use(const cdtls_randomness *randomness);

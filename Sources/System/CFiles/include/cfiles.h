@@ -1,6 +1,6 @@
 /// Files embedded in the binary as strings.
 ///
-/// They are in C, because a Swift compiler needs half a minute for the same bytes as array
+/// They are in C, because the Swift compiler would need half a minute for the same bytes as array
 /// literals.
 #ifndef CFILES_H
 #define CFILES_H
@@ -24,7 +24,7 @@ const char *cfiles_recorder_module(unsigned int index);
 const char *cfiles_recorder_manifest(void);
 const char *cfiles_recorder_relay(void);
 
-/// One file of the take schema, by its index from the oldest on; NULL after the last one.
+/// Returns a file of the take schema, counted from the oldest; NULL after the last file.
 const char *cfiles_schema(unsigned int index);
 
 #endif

@@ -1,4 +1,4 @@
-/// Signals handled on a separate thread, from the first call on.
+/// Passes signals to an ordinary thread, which reads them from a pipe.
 ///
 /// The handler only writes a byte, so it works on any thread, no matter how busy the others are.
 #ifndef CPROCESS_SIGNAL_H

@@ -6,8 +6,9 @@
 /// `srtp_init`.
 ///
 /// The library with which Debian builds libsrtp recomputes a key's tables for each packet, which
-/// takes several times as long as encrypting it. The bytes are the same: libsrtp tests a
-/// replacement against its own vectors and ours, and keeps its own cipher if they differ.
+/// takes several times as long as the encryption itself. The bytes are the same: libsrtp tests a
+/// replacement against its own test vectors and this module's, and keeps its own cipher if a test
+/// fails.
 ///
 /// Returns the number of ciphers replaced, at most two.
 int csrtpciphers_use_openssl(void);

@@ -1,4 +1,4 @@
-/// The links of this host: multicast, and changes of addresses.
+/// Multicast on this host's links, and notifications of changed addresses.
 ///
 /// Functions return a negative errno value when they fail.
 #ifndef CSOCKETS_LINK_H
@@ -11,7 +11,8 @@
 
 /// Opens a UDP socket on a port of all addresses of one family, shared with other programs.
 ///
-/// It receives datagrams of joined groups, including those from this host. Returns the descriptor.
+/// It receives datagrams of joined groups, including datagrams from this host. Returns the
+/// descriptor.
 int csockets_multicast_open(int family, uint16_t port);
 
 /// Joins a group on the interface with this number; returns 0 even if the socket had already

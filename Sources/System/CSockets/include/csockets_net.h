@@ -26,7 +26,7 @@ typedef struct {
 typedef struct {
   /// The buffer for the bytes, which belongs to the caller.
   uint8_t *bytes;
-  /// The size of the buffer.
+  /// The size of the buffer in bytes.
   size_t capacity;
   /// The number of received bytes.
   ///
@@ -47,8 +47,8 @@ typedef struct {
   uint32_t dropped;
 } csockets_datagram;
 
-/// Opens a UDP socket bound to an address and stores the bound address (port 0 requests a free
-/// one).
+/// Opens a UDP socket bound to an address and stores the bound address; port 0 requests a free
+/// port.
 ///
 /// The socket does not block, is not inherited, and reports receive times and ECN marks. An IPv6
 /// socket carries IPv6 only. `buffer_bytes` is requested for both directions; the kernel may grant

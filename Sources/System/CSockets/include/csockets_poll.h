@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/// The events of a descriptor, or those to wait for; combined with `|`.
+/// The events that have occurred on a descriptor, or the events to wait for; combined with `|`.
 enum {
   CSOCKETS_READABLE = 1,
   CSOCKETS_WRITABLE = 2,
@@ -16,7 +16,7 @@ enum {
 
 /// One ready descriptor.
 typedef struct {
-  /// The tag of the descriptor.
+  /// The tag that was passed when the descriptor was added.
   uint64_t tag;
   /// The events that the descriptor is ready for.
   uint32_t ready;

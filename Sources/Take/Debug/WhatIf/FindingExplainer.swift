@@ -8,9 +8,8 @@ package import Wire
 /// Reruns a session with changes to explain what would have avoided each finding's freezes and
 /// concealment.
 ///
-/// The loop is open: the remote side sends what it sent in the recording. That shows how a buffer
-/// or a packet affects the receiver, but not what the sender would have done, so explanations do
-/// not cover that.
+/// The loop is open: the remote side sends what it sent in the recording. Such a run shows how a
+/// buffer or a packet affects the receiver, but not how the sender would have reacted.
 package struct FindingExplainer {
   private let path: String
   private let codecs: () -> any CodecFactory
@@ -197,7 +196,7 @@ package struct FindingExplainer {
   }
 
   /// Describes how longer jitter buffers change one kind of harm: names the smallest buffer that
-  /// avoids the harm, or else the one that reduces it most.
+  /// avoids the harm, or else the buffer that reduces it most.
   private func buffer(
     _ gone: String, _ before: Harm, _ runs: [(milliseconds: UInt32, harm: Harm)],
     _ kind: KeyPath<Harm, Double>, _ isRefused: Bool

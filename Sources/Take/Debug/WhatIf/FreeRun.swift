@@ -4,10 +4,11 @@ import Replay
 package import Tape
 package import Wire
 
-/// Runs the stack freely on a take's inputs, reporting outcomes instead of comparing.
+/// Runs the stack on a take's inputs and reports the outcomes, without comparing outputs with the
+/// recording.
 ///
 /// Inputs arrive in an open loop: at their recorded times, whatever the stack does. Only deadlines
-/// follow the stack. Without changes, the result is the recorded session.
+/// depend on the stack. Without changes, the result is the recorded session.
 package final class FreeRun {
   /// The ways in which a run deviates from the recorded session.
   package struct Changes: Sendable {
@@ -16,13 +17,13 @@ package final class FreeRun {
     package var configure: @Sendable (inout PeerConfiguration) -> Void = { _ in }
     /// The peer whose configuration and datagrams are changed; nil for all.
     package var peer: UInt32?
-    /// The seed for edits with a probability; the same seed gives the same run.
+    /// The seed for edits with a probability; the same seed leads to the same run.
     package var seed: UInt64 = 1
     /// Packets lost in the recording that arrive in this run, in time order.
     package var delivered: [LostPacket] = []
     /// Whether the receiving sides of observed calls run too.
     ///
-    /// Of the changes, only a jitter buffer's minimum delay applies to them.
+    /// A jitter buffer's minimum delay is the only change that applies to them.
     package var watchesCalls = false
 
     package init() {}
@@ -86,7 +87,9 @@ package final class FreeRun {
   private var order = 0
   private var outbox = Outbox<PeerOutput>()
 
-  /// How late a live recorder may react to a deadline; the run adds a deadline only after that.
+  /// How late a live recorder may react to a deadline.
+  ///
+  /// A deadline that the recording lacks is added only after this time.
   private static let patience = Interval.milliseconds(5)
   /// A process that reacts to a deadline later than this was not running in the meantime.
   private static let stall = Interval.milliseconds(50)
@@ -298,7 +301,7 @@ package final class FreeRun {
       input = .datagram(datagram, arrival: arrival - clock)
     }
     peers[index].machine.step(input, at: now - clock, into: &outbox)
-    // The outputs of a peer that is being drained are recorded at the end of its recording.
+    // Once a peer has been drained, its outputs count as emitted at the time of its input.
     let told = peers[index].isDrained ? instant : now
     while let output = outbox.next() { peers[index].outcome.record(output, at: told) }
   }
@@ -352,7 +355,8 @@ struct WatchedCalls {
     drive(input, at: instant)
   }
 
-  /// Runs deadlines that the recording lacks: those more than `patience` overdue at `instant`.
+  /// Runs deadlines that are absent from the recording and more than `patience` overdue at
+  /// `instant`.
   mutating func passTime(until instant: Instant, patience: Interval) {
     for _ in 0..<FreeRun.wakesMaximum {
       guard !isEnded, let due = machine.deadline, due + patience < instant else { return }

@@ -56,7 +56,7 @@ package struct PeerOutcome: Sendable, Codable {
   /// The distinct refusals, each with its layer.
   package private(set) var refusals: [String] = []
 
-  /// Freezes, and gaps too long to count as freezes, including one at the end.
+  /// Freezes, and gaps too long to count as freezes, including a gap at the end.
   package private(set) var stops: [Stop] = []
   /// The concealed blocks of audio that hide a loss.
   package private(set) var concealed: [PlayoutJudge.Concealed] = []
@@ -324,15 +324,16 @@ package struct PeerOutcome: Sendable, Codable {
   }
 }
 
-/// Detects freezes: gaps of at least three times the average that exceed it by at least 150 ms (W3C
-/// freezeCount).
+/// Detects freezes: gaps that are at least three times as long as the average gap, and at least 150
+/// ms longer (W3C freezeCount).
 struct FreezeRule: Sendable {
   /// The longest gap that counts as a freeze, in nanoseconds; a longer one is a pause.
   static let longest: Int64 = 5_000_000_000
   private var last: Instant?
   private var gaps: [Int64] = []
 
-  /// Handles a displayed frame; returns the previous one's time if the gap was a freeze.
+  /// Handles a displayed frame; returns the previous frame's time if the gap between them was a
+  /// freeze.
   mutating func show(at now: Instant) -> Instant? {
     defer { last = now }
     guard let last else { return nil }

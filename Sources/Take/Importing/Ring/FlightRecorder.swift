@@ -222,7 +222,7 @@ package final class FlightRecorder: Sendable {
     state.withLock { $0.ring.recordFrame(of: stream, isKey: isKey, at: at) }
   }
 
-  /// Sets an owner's name, and the name of the remote ends that it sends to, if they have one.
+  /// Sets an owner's name, and optionally the name of the remote ends that it sends to.
   package func name(_ label: String, owner: UInt32, remote: String = "") {
     state.withLock { $0.ring.name(label, owner: owner, remote: remote) }
   }
@@ -279,7 +279,7 @@ package final class FlightRecorder: Sendable {
     state.withLock { $0.takes }.filter { plan.contains($0.capture.take) }
   }
 
-  /// Writes the ring to a temporary take and searches that for the conditions; keeps a take if a
+  /// Writes the ring to a temporary take and searches it for the conditions; keeps a take if a
   /// condition is newly met.
   private func search() {
     guard !plan.settings.wishes.isEmpty else { return }
@@ -303,7 +303,8 @@ package final class FlightRecorder: Sendable {
         }
         let new = met.filter { isNew($0) }
         guard let first = new.first, !isRepeated(content, new) else { return }
-        // A take's tags state the reason, so it is written again now that the reason is known.
+        // A take's tags state the reason for it, so the take is written again now that the reason
+        // is known.
         let whole = ring.whole
         guard let named = newFile(for: whole), let again = try made(whole, named, first.words)
         else { return }

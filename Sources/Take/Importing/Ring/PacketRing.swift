@@ -47,16 +47,16 @@ package final class RingBudget: Sendable {
   func release(_ bytes: Int) { used.subtract(bytes, ordering: .relaxed) }
 }
 
-/// Retains the packets of the last seconds in bounded memory, and whatever older packets are needed
+/// Retains the packets of the last seconds in bounded memory, and the older packets that are needed
 /// to decrypt and read them.
 ///
 /// Packets are stored in segments of equal size. When a packet leaves the ring, `RingHead` retains
 /// it if it belongs to a DTLS handshake, or if it is the latest STUN message of its kind on its
-/// path: without those, an observer could not decrypt the remaining packets.
+/// path: without these packets, an observer could not decrypt the others.
 package struct PacketRing: ~Copyable {
   /// The size of a segment in bytes: two of the largest datagrams.
   static let segmentLength = 1 << 17
-  /// The maximum number of paths; packets on further ones are not retained.
+  /// The maximum number of paths; packets on further paths are not retained.
   private static let pathsMaximum = 1 << 14
   /// The minimum time for which the head of a path without packets is retained, in nanoseconds:
   /// consent checks are more frequent (RFC 7675 section 5.1).
@@ -95,11 +95,11 @@ package struct PacketRing: ~Copyable {
   private(set) package var latest = Int64.min
   /// The number of packets that have left the ring.
   private(set) package var passed: UInt64 = 0
-  /// The numbers of frames that the capturing system lost, with the times of the reports.
+  /// The numbers of frames that the capturing system lost, and when it reported them.
   private var drops: [(at: Int64, count: UInt64)] = []
   /// The number of packets evicted early for lack of memory.
   private(set) package var crowdedOut: UInt64 = 0
-  /// The key frames of endpoints' streams; the packets since one of them may be retained longer.
+  /// The key frames of endpoints' streams; packets from a key frame on may be retained longer.
   private var pictures = RingPictures()
 
   /// - Parameter length: the duration for which packets are retained.
@@ -115,7 +115,7 @@ package struct PacketRing: ~Copyable {
 
   // MARK: Contents
 
-  /// Appends a packet, and drops packets that are too old at its time.
+  /// Appends a packet, and drops packets that are too old at the new packet's time.
   package mutating func append(_ packet: RingPacket, of owner: UInt32 = 0, isOutbound: Bool = false)
   {
     trim(to: packet.at)
@@ -134,7 +134,7 @@ package struct PacketRing: ~Copyable {
     paths[path]?.lastAt = packet.at
   }
 
-  /// Drops packets that are too old at the given time.
+  /// Drops packets that are too old at a time.
   package mutating func trim(to now: Int64) {
     latest = max(latest, now)
     let limit = retainedFrom
@@ -280,7 +280,7 @@ package struct PacketRing: ~Copyable {
   func snapshot() -> RingSnapshot {
     var segments = Array(segments)
     // Appending to a shared segment would copy it, so the snapshot gets its own copy of the last
-    // one.
+    // segment.
     if let last = segments.last { segments[segments.count - 1] = Array(last[...]) }
     return RingSnapshot(
       segments: segments, start: start, paths: paths, facts: facts, passed: passed,
@@ -318,11 +318,11 @@ package struct RingStream: Sendable, Hashable {
   package init(owner: UInt32, ssrc: UInt32) { (self.owner, self.ssrc) = (owner, ssrc) }
 }
 
-/// The key frames of the streams in a ring: those within its period, and each stream's last one
-/// before that.
+/// The key frames of the streams in a ring: all within the ring's period, and each stream's last
+/// key frame before it.
 struct RingPictures: Sendable {
   private struct Frames: Sendable {
-    /// The times of key frames, in ascending order; at most one is before the ring.
+    /// The times of key frames, in ascending order; at most one time is before the ring's period.
     var keys: [Int64] = []
     var lastAt: Int64
   }
@@ -384,8 +384,8 @@ struct RingFacts: Sendable {
   var endedAt: Int64?
 }
 
-/// Strings in order of arrival, without repetitions unless they are lines; beyond the limits on
-/// size and number, the oldest are dropped.
+/// Strings in order of arrival. Repeated strings are dropped unless they consist of lines. Beyond
+/// the limits on size and number, the oldest strings are dropped.
 struct RingTexts: Sendable {
   private(set) var all: [String] = []
   private var byteCount = 0
@@ -424,8 +424,8 @@ struct RingRecord {
   /// Bit 0: truncated; bit 1: end of a direction; bit 2: bits 3 and 4 are the ECN field.
   private var flags: UInt8
 
-  /// The maximum length of a packet in bytes: that of a datagram; longer pieces of TCP streams are
-  /// split.
+  /// The maximum length of a packet in bytes, which any datagram fits; longer pieces of TCP streams
+  /// are split.
   static let bytesMaximum = 65_535
   static let headLength = 21
 

@@ -2,11 +2,13 @@ import ICE
 import Observer
 package import Wire
 
-/// The packets in one direction of a path that have left the ring but are needed to read the rest:
-/// DTLS handshakes, and the last messages of ICE and of a TURN server.
+/// The packets in one direction of a path that have left the ring but are needed to read later
+/// packets: DTLS handshakes, and the last messages of ICE and of a TURN server.
 struct RingHead: Sendable {
-  /// The roles of retained packets, in the order in which an observer must receive them: a relay's
-  /// channels before their contents, and the checks that assign a path to a call before its keys.
+  /// The roles of retained packets, in the order in which an observer must receive them.
+  ///
+  /// The messages that set up a relay's channels come before the packets in these channels. The
+  /// checks that assign a path to a call come before the handshakes.
   enum Role: Int, Sendable {
     case relay, check, handshake
   }
@@ -119,8 +121,9 @@ struct RingHead: Sendable {
 
   /// Returns whether a datagram begins with a handshake record.
   ///
-  /// These are ChangeCipherSpec, alerts and handshake messages (RFC 6347 section 4.1), and
-  /// encrypted records of DTLS 1.3, which do not show whether they carry data (RFC 9147 section 4).
+  /// The records that count are ChangeCipherSpec, alerts and handshake messages (RFC 6347 section
+  /// 4.1), and encrypted records of DTLS 1.3, which do not show whether they carry data (RFC 9147
+  /// section 4).
   private static func isHandshake(_ bytes: ArraySlice<UInt8>) -> Bool {
     guard let first = bytes.first else { return false }
     return (20...22).contains(first) || (0x20...0x3f).contains(first)
@@ -143,8 +146,8 @@ package struct RingContent: Sendable {
     var offset: Int32
   }
 
-  /// - Parameter hasPictures: whether the content includes packets from before the ring that its
-  ///   pictures need.
+  /// - Parameter hasPictures: whether the content includes packets from before the ring's period
+  ///   that are needed to decode its pictures.
   init(_ ring: RingSnapshot, hasPictures: Bool = false) {
     self.ring = ring
     let earliest = hasPictures ? ring.retainedFrom : ring.earliest
@@ -182,7 +185,8 @@ package struct RingContent: Sendable {
   package var isEmpty: Bool { order.isEmpty }
   package var count: Int { order.count }
 
-  /// Passes on the packets from before the ring's period, in the order that an observer needs.
+  /// Calls a closure with each packet from before the ring's period, in the order that an observer
+  /// needs.
   package func visitHead(_ body: (RingPacket) -> Void) {
     let twins = localEnds
     let known = ring.paths.values.filter { !isSeenByReceiver($0, twins) }
@@ -194,7 +198,7 @@ package struct RingContent: Sendable {
     for (_, packet) in sorted { body(packet) }
   }
 
-  /// Passes on the ring's packets in order of time.
+  /// Calls a closure with each of the ring's packets in order of time.
   package func visit(_ body: (RingPacket) -> Void) {
     let twins = localEnds
     let left = Set(ring.paths.filter { isSeenByReceiver($0.value, twins) }.keys)
@@ -217,8 +221,8 @@ package struct RingContent: Sendable {
     return ends
   }
 
-  /// Returns whether another owner in the ring receives what is sent on a path, in which case only
-  /// the received copy of each packet is passed on.
+  /// Returns whether another owner in the ring receives what is sent on a path; if so, only the
+  /// received copy of each packet is used.
   private func isSeenByReceiver(_ path: PacketRing.Path, _ ends: [SocketAddress: UInt32]) -> Bool {
     guard path.isOutbound, let receiver = ends[path.tuple.destination] else { return false }
     return receiver != path.owner

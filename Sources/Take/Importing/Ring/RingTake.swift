@@ -8,8 +8,8 @@ import Wire
 
 /// Writes a ring as a take, like an import of a capture with a key log.
 ///
-/// The take begins with the ring's oldest packet. Packets retained from before are at its very
-/// beginning, regardless of their times.
+/// The take begins at the time of the ring's oldest packet. Packets retained from before the ring's
+/// period get that time, too.
 struct RingTake {
   let content: RingContent
   let settings: ImportSettings
@@ -33,7 +33,7 @@ struct RingTake {
     }
     settings.keepsIncomplete = false
     settings.followsKeyLogs = false
-    // The ring already has all keys, so packets wait only if it has any.
+    // The ring has received all its keys already, so packets wait for keys only if it has any.
     settings.awaitsKeys = !settings.keyLogs.isEmpty || !settings.srtpKeys.isEmpty
     let recorder = CaptureRecorder(settings, writing: path)
     try recorder.begin(unixNanoseconds: content.begin)
@@ -76,7 +76,7 @@ struct RingTake {
 
 /// A condition that a ring is searched for every ten seconds.
 package enum RingWish: Sendable, Hashable {
-  /// The failure of ICE, DTLS or the connection at an end of an observed call.
+  /// A failure of ICE, DTLS or the connection at an end of an observed call.
   case failure
   /// A finding of this severity or worse.
   case severity(FindingSeverity)
@@ -86,7 +86,7 @@ package enum RingWish: Sendable, Hashable {
 
   /// Searches a take of the ring.
   ///
-  /// - Returns: the triggers for what was found.
+  /// - Returns: the triggers; empty if the condition is not met.
   func search(_ take: String, _ written: RingTake.Written, _ findings: () throws -> TakeFindings)
     throws -> [RingTrigger]
   {
@@ -111,7 +111,8 @@ package enum RingWish: Sendable, Hashable {
       words: "finding \(finding.id): \(finding.text)")
   }
 
-  /// Returns whether a condition is met after the steps for packets from before the ring's period.
+  /// Returns whether a condition is met within the ring's period, that is, after the steps for
+  /// earlier packets.
   private static func isMet(
     _ condition: StepCondition, _ take: String, _ written: RingTake.Written
   ) throws(TapeError) -> Bool {

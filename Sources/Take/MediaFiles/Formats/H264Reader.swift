@@ -14,9 +14,9 @@ package struct H264AccessUnit: Hashable, Sendable {
 package enum H264Error: Error, Hashable, Sendable, CustomStringConvertible {
   /// The data does not begin with a start code.
   case noByteStream
-  /// An invalid unit, with its number from 0.
+  /// An invalid NAL unit, with its number counted from 0.
   case malformedUnit(Int)
-  /// A unit or video frame over a limit, with the unit's number from 0.
+  /// A NAL unit or video frame that exceeds a limit, with the unit's number counted from 0.
   case tooLarge(Int)
   /// Video frames refer to later ones (B-frames).
   case bidirectional
@@ -65,7 +65,8 @@ package struct H264Reader {
   package private(set) var parameters: H264SequenceParameters?
 
   private var buffer = PieceBuffer()
-  /// The number of scanned bytes in the buffer, and the number of zeros at their end.
+  /// The number of scanned bytes in the buffer, and the number of zeros at the end of the scanned
+  /// part.
   private var scanned = 0
   private var zeros = 0
   private var hasBegun = false
@@ -194,8 +195,8 @@ package struct H264Reader {
     } else {
       sets.append(set)
     }
-    // A change between key frames is sent with the next video frame; key frames get all sets
-    // anyway.
+    // A parameter set that changes between key frames is sent with the next video frame; key frames
+    // contain all parameter sets anyway.
     try add(unit)
   }
 

@@ -154,10 +154,11 @@ public struct IVFFileSource: TimedMedia {
   public let width: Int
   /// The height stated in the header.
   public let height: Int
-  /// The frame rate, from the first two video frames; 30 if they give no usable rate.
+  /// The frame rate, from the times of the first two video frames; 30 if they yield no usable rate.
   public let framesPerSecond: Double
 
-  /// Opens a file and reads its first video frames, so that a file without any is refused at once.
+  /// Opens a file and reads its first video frames, so that a file without video frames is refused
+  /// at once.
   public init(path: String, loops: Bool) throws(MediaFileError) {
     self.path = path
     file = try RepeatedFile(path: path, loops: loops)

@@ -25,8 +25,8 @@ package struct MP4Writer {
 
   /// Adds the next video frame, a byte stream with start codes (H.264 annex B).
   ///
-  /// - Parameter milliseconds: the time since the start of the file; video frames that are not
-  ///   later than the previous one are moved after it.
+  /// - Parameter milliseconds: the time since the start of the file; a video frame that is not
+  ///   later than the previous frame is written 1 ms after it.
   package mutating func add(_ videoFrame: [UInt8], at milliseconds: Int64, isKey: Bool) {
     let at = max(milliseconds, (samples.last?.at ?? -1) + 1)
     var bytes: [UInt8] = []

@@ -13,8 +13,8 @@ enum OpusHead {
 
 /// Writes Opus packets unchanged into an Ogg file (RFC 3533, RFC 7845).
 ///
-/// Pages are so simple that calling libogg, which computes their checksum and little more, would
-/// need more code than writing them.
+/// libogg is not used, because it does little more than compute checksums: calling it would need
+/// more code than writing the pages here.
 package struct OggOpusFile {
   private let file: MediaFile
   private var lengths: [UInt8] = []
@@ -106,9 +106,9 @@ extension [UInt8] {
 
 /// Places received Opus packets on one clock without gaps, decoding nothing.
 ///
-/// Packets without data replace lost packets and the silence that a sender omits (DTX): they make
-/// the player's decoder conceal (RFC 7845 section 4.1). Each has one byte, with the previous
-/// packet's mode, bandwidth and channels.
+/// Packets without data replace lost packets and the silence that a sender omits (DTX). They make
+/// the player's decoder conceal the missing audio (RFC 7845 section 4.1). Each has one byte, with
+/// the previous packet's mode, bandwidth and channels.
 package struct OpusTimeline {
   /// A packet with its position.
   package struct Piece {
@@ -139,9 +139,11 @@ package struct OpusTimeline {
   ///   longer than a day, and a wrong date must not fill a disk.
   package init(concealing limit: Int64 = 24 * 3_600 * 48_000) { rest = limit }
 
-  /// How far a packet's time may go back, in samples, to count as late and not as a clock restart.
+  /// How far a packet's time may go back, in samples, for the packet to count as late; beyond that,
+  /// the sender's clock restarted.
   private static let lateness: Int64 = 5 * 48_000
-  /// How far a packet's time may be ahead of its arrival, in samples, before the clock restarts.
+  /// How far a packet's time may be ahead of its arrival, in samples; beyond that, the sender's
+  /// clock restarted.
   private static let lead: Int64 = 10 * 48_000
 
   /// Places the next packet after the last, with fillers before it.
@@ -192,17 +194,19 @@ package struct OpusTimeline {
     }
   }
 
-  /// Returns a packet without data for up to 20 ms: in the same mode if that has such a short
-  /// frame, otherwise CELT with the same bandwidth, or wideband for medium band, which CELT lacks
-  /// (RFC 6716 table 2).
+  /// Returns the only byte and the length of a packet without data that lasts up to 20 ms.
+  ///
+  /// The packet has the same mode if frames of that mode can be so short. Otherwise, it uses CELT
+  /// with the same bandwidth, or with wideband instead of medium band, which CELT lacks (RFC 6716
+  /// table 2).
   private static func filler(_ toc: UInt8, upTo samples: Int64) -> (toc: UInt8, samples: Int) {
     let configuration = toc >> 3
     let stereo = toc & 4
     let lengths: [Int] = [960, 480, 240]
     let length: Int = lengths.first { samples >= Int64($0) } ?? 120
     if configuration < 16, length >= 480 {
-      // With SILK, each group of four configurations begins with 10 and 20 ms; in hybrid mode, each
-      // group of two does.
+      // The first two configurations of each group have frames of 10 and 20 ms. A group has four
+      // configurations for SILK, and two in hybrid mode.
       let base = configuration & (configuration < 12 ? ~3 : ~1)
       return ((base | (length == 480 ? 0 : 1)) << 3 | stereo, length)
     }

@@ -1,7 +1,7 @@
-/// Writes encoded frames into a WebM file as they arrive (Matroska, RFC 9559), so that a call of
-/// hours needs no more memory than a few seconds.
+/// Writes encoded frames into a WebM file (Matroska, RFC 9559) as they arrive, so that memory does
+/// not grow with the call's length.
 ///
-/// Like `WebMWriter`, it does without libwebm: a single track needs little code, and libwebm has no
+/// Like `WebMWriter`, it does not use libwebm: a single track needs little code, and libwebm has no
 /// C interface.
 package struct WebMFile {
   private struct Cluster {
@@ -24,7 +24,7 @@ package struct WebMFile {
   package private(set) var frameCount = 0
 
   /// The longest cluster, in milliseconds: a block stores its time as a signed 16-bit offset from
-  /// its cluster's.
+  /// its cluster's time.
   private static let longestCluster: Int64 = 30_000
   private static let usualCluster: Int64 = 5_000
   /// The largest cluster, in bytes: a cluster stays in memory until it is complete.
@@ -82,8 +82,8 @@ package struct WebMFile {
 
   /// Adds the next frame.
   ///
-  /// - Parameter milliseconds: the time since the start of the file; frames that are not later than
-  ///   the previous one are moved after it.
+  /// - Parameter milliseconds: the time since the start of the file; a frame that is not later than
+  ///   the previous frame is written 1 ms after it.
   package mutating func add(
     _ frame: [UInt8], at milliseconds: Int64, isKey: Bool
   ) throws(MediaFileError) {
@@ -154,7 +154,7 @@ package enum AV1File {
     if bits.read(1) == 1 {
       level = bits.read(5)
     } else {
-      // Timing and decoder operating points: no encoder for calls writes them.
+      // No encoder for calls writes timing information or decoder operating points.
       guard profile == 0, bits.read(1) == 0 else { return [] }
       _ = bits.read(1)
       _ = bits.read(5)

@@ -75,8 +75,8 @@ package struct WebMWriter {
 
   /// Adds the next frame.
   ///
-  /// - Parameter milliseconds: the time since the start of the file; frames that are not later than
-  ///   the previous one are moved after it.
+  /// - Parameter milliseconds: the time since the start of the file; a frame that is not later than
+  ///   the previous frame is written 1 ms after it.
   package mutating func add(_ frame: [UInt8], at milliseconds: Int64, isKey: Bool) {
     let at = max(milliseconds, last + 1)
     last = at

@@ -234,7 +234,8 @@ public struct Y4MFileSource: TimedMedia {
   /// The frame rate, at most 1000; 30 if the file does not state one.
   public var framesPerSecond: Double { 1 / secondsPerFrame }
 
-  /// Opens a file and reads its first video frame, so that a file without any is refused at once.
+  /// Opens a file and reads its first video frame, so that a file without video frames is refused
+  /// at once.
   public init(path: String, loops: Bool) throws(MediaFileError) {
     file = try RepeatedFile(path: path, loops: loops)
     guard let header = file.reader.header else { throw file.emptiness }
@@ -242,7 +243,7 @@ public struct Y4MFileSource: TimedMedia {
     height = header.height
     let isKnown = header.rateNumerator > 0 && header.rateDenominator > 0
     let seconds = Double(header.rateDenominator) / Double(header.rateNumerator)
-    // A file may state any rate; more than a thousand video frames per second exceeds any screen's.
+    // A file may state any rate; no screen shows more than a thousand video frames per second.
     secondsPerFrame = max(isKnown ? seconds : 1 / 30, 0.001)
   }
 
@@ -263,7 +264,7 @@ extension Y4MReader: PieceReader {
   static var emptiness: String { "the file contains no video frame: convert it again" }
 
   func place(of fault: Y4MError, after count: Int) -> (videoFrame: Int?, byteOffset: Int?) {
-    // An unreadable header has no video frame yet.
+    // If the header cannot be read, there is no video frame or offset to state.
     header == nil ? (nil, nil) : (count + 1, partPosition)
   }
 }

@@ -170,8 +170,10 @@ struct FrameSeries {
   }
 }
 
-/// A track's freezes, by the rule of the `freeze` view: after 5 gaps, a gap between displayed
-/// frames of at least three times the mean of the last 30 gaps and at least 150 ms more.
+/// A track's freezes, by the rule of the `freeze` view.
+///
+/// A gap between displayed frames is a freeze if at least 5 gaps precede it, and if it is at least
+/// three times as long as the mean of the last 30 gaps and at least 150 ms longer than that mean.
 struct FreezeLog {
   private var last: Int64?
   /// The last gaps that are not pauses, and their sum.

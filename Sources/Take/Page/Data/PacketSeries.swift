@@ -37,8 +37,7 @@ struct PacketSeries {
     var ssrc: Int64?
   }
 
-  /// What packets of the same streams have in common; they belong to one stream at each end of
-  /// their path.
+  /// Identifies packets of the same source: they belong to one stream at each end of their path.
   private struct Source: Hashable {
     var path: Int64
     var kind: Kind
@@ -77,7 +76,7 @@ struct PacketSeries {
   /// Returns a copy that also includes packets up to a row.
   func read(_ path: String, through last: Int64) throws(TapeError) -> PacketSeries {
     var later = self
-    // Rows refer to other tables, so all are read from one snapshot.
+    // Rows refer to other tables, so all tables are read from one snapshot.
     let connection = try TakeFile.openSnapshot(path)
     do throws(SQLiteError) {
       try later.read(connection, through: last)
@@ -287,8 +286,8 @@ struct LossLog {
   private var lastTime: Int64 = 0
   private var lastSequence: Int64 = 0
   private var nearRestarts = NearRestarts()
-  /// The difference of the previous packet's sequence number from the one before it, if the numbers
-  /// may have restarted there; nil otherwise.
+  /// How far the sequence number advanced at the previous packet, if the numbers may have restarted
+  /// there; nil otherwise.
   private var doubtfulStep: Int?
 
   /// The largest jump of sequence numbers that is not a restart (RFC 3550 appendix A.1).
@@ -341,8 +340,10 @@ struct LossLog {
     doubtfulStep = mayBegin ? step : nil
   }
 
-  /// Adds a retransmission from any stream (RFC 4588: it has the original timestamp); returns
-  /// whether it may repeat a packet missing here.
+  /// Adds a retransmission from any stream; returns whether it may repeat a missing packet of this
+  /// stream.
+  ///
+  /// A retransmission has the original packet's timestamp (RFC 4588).
   mutating func repaired(rtpTime: Int64) -> Bool {
     for place in entries.indices.suffix(Self.searchMaximum).reversed() {
       let entry = entries[place]

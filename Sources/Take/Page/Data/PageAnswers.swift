@@ -28,7 +28,7 @@ enum PageAnswers {
     return items.isEmpty ? nil : "[" + items.joined(separator: ",") + "]"
   }
 
-  /// The maximum number of spans, because a crafted take can have as many as it has bytes.
+  /// The maximum number of spans; a crafted take could contain millions of them.
   private static let spanMaximum = 20_000
 
   private static func seconds(_ value: Double) -> String {
@@ -176,7 +176,7 @@ struct PageFindings {
   var json: String { "[" + found.findings.map { json($0) }.joined(separator: ",\n") + "]" }
 
   private func json(_ finding: Finding) -> String {
-    // The longest first, because some places show only one.
+    // The longest span comes first, because some places show only one.
     let sorted = finding.detections.sorted {
       ($0.length, $1.fromNanoseconds) > ($1.length, $0.fromNanoseconds)
     }

@@ -101,7 +101,8 @@ package struct PageContent: Sendable {
 
   /// Reads only new packets and frames, and all states, paths, tracks, signaling and presence.
   ///
-  /// This must be fast while a take is being recorded; everything else stays as it was.
+  /// This must be fast, because it is called often while a take is being recorded. All other parts
+  /// stay as they were.
   package mutating func readBriefly() throws(TapeError) -> Reading {
     let connection = try TakeFile.openSnapshot(path)
     var list = PageSeriesList()
@@ -134,7 +135,7 @@ package struct PageContent: Sendable {
       members: members, columns: list.bytes, earlyCount: list.earlyCount, title: "")
   }
 
-  /// Facts computed about a take that its rows do not contain: findings and summary.
+  /// Facts about a take that are computed from its rows: the findings and the summary.
   struct Examination: Sendable {
     /// Members of the page's data; their values are JSON.
     var members: [(String, String)]
@@ -160,7 +161,7 @@ package struct PageContent: Sendable {
   /// Returns a take's label, or else the names in it, or else its file name.
   static func title(of info: TakeInfo) -> String {
     if !info.label.isEmpty { return info.label }
-    // A room's connections are named after it.
+    // Labels of a room's connections only repeat the room's label.
     if let room = info.actors.first(where: { $0.kind == "room" && !$0.label.isEmpty }) {
       return room.label
     }

@@ -67,7 +67,7 @@ struct PageSeriesList {
   /// The number of bytes before the values of long series.
   var earlyCount: Int { early.count }
 
-  /// The bytes of all columns, with those of long series last.
+  /// The bytes of all columns; the values of long series come last.
   var bytes: [UInt8] { late.isEmpty ? early : early + late }
 
   /// A JSON array with each series and the positions of its columns in `bytes`.
@@ -180,14 +180,14 @@ struct FrameBins: Sendable {
 
 /// Integers in a compact encoding: one column of a series, such as its packets' times.
 ///
-/// Each number is a zigzag varint: the sign in the lowest bit, then seven bits per byte, low ones
-/// first, with the highest bit set in all bytes but the last. `columns.js` decodes them.
+/// Each number is a zigzag varint: the sign is the lowest bit, and each byte has seven bits, lowest
+/// bits first. The highest bit is set in all bytes but the last. `columns.js` decodes them.
 struct PageColumn: Sendable {
   /// The meaning of the varints.
   enum Coding: Int, Sendable {
     /// The numbers themselves.
     case values = 0
-    /// The difference from the previous number; the first from 0.
+    /// The difference from the previous number; for the first number, from 0.
     case steps = 1
   }
 

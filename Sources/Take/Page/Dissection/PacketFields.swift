@@ -15,7 +15,7 @@ package struct PacketFields: Sendable {
     package let length: Int
   }
 
-  /// The fields of one protocol, or of one record or report among several in a packet.
+  /// The fields of one protocol, or of one of several records or reports in a packet.
   package struct Layer: Hashable, Sendable {
     package let name: String
     package internal(set) var fields: [Field]

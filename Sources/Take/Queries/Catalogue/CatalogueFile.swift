@@ -114,7 +114,7 @@ struct CatalogueFile {
     }
   }
 
-  /// Starts a new file, with an existing file's contents if given.
+  /// Starts a new file, optionally with a copy of an existing file's contents.
   func draft(copying existing: String?) throws(SQLiteError) -> Draft {
     for place in places where Self.mayStand(at: place) {
       let folder = FileBytes.folder(of: place)

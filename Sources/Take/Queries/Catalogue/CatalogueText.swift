@@ -3,8 +3,8 @@ import Wire
 
 // The output of verbs for many takes, read from the catalogue: one or a few lines per take.
 extension TakeCatalogue {
-  /// Returns the findings of all takes, grouped by take, with the symptoms that each of them
-  /// caused.
+  /// Returns the findings of all takes, grouped by take; each finding is followed by the ids of its
+  /// symptoms.
   package func findingsText(_ look: TableLook = TableLook()) throws(TapeError) -> String {
     let found = try read { (connection) throws(SQLiteError) in
       try Self.causes(connection)
@@ -178,7 +178,7 @@ extension TakeCatalogue {
     ).text(look)
   }
 
-  /// Returns the given rules that found something in any of the takes.
+  /// Returns the rules that found something in at least one take.
   package func foundRules(_ rules: [FindingRule]) throws(TapeError) -> [FindingRule] {
     let ids = try read { (connection) throws(SQLiteError) in
       let found = try connection.prepare("SELECT DISTINCT id FROM finding")
@@ -189,11 +189,11 @@ extension TakeCatalogue {
     return rules.filter { ids.contains($0.id) }
   }
 
-  /// Returns the takes that have findings with one of these ids, or of at least the lowest of these
+  /// Returns the takes that have findings with one of the ids, or with at least the lowest of the
   /// severities.
   ///
-  /// Only causes are judged by their severity. Each take comes with the number of such findings,
-  /// where a cause and its symptoms count once, and the text of the first one's cause.
+  /// The severities of symptoms do not count. Each take has the number of matching findings, in
+  /// which a cause and its symptoms count once, and the text of the first cause.
   package func offences(severities: [FindingSeverity], ids: [String]) throws(TapeError)
     -> [(take: String, count: Int, first: String)]
   {

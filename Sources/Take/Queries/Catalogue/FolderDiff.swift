@@ -12,7 +12,7 @@ package struct FolderDiff: Sendable {
     /// The unit to display, and the factor that converts values to it.
     var unit: String
     var scale: Double
-    /// A difference counts only if it exceeds both this and a tenth of the value.
+    /// A difference counts only if it exceeds both this amount and a tenth of the value.
     var least: Double
     /// Whether higher values are worse; nil if neither direction is.
     var moreIsWorse: Bool?

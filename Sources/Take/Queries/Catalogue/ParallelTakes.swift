@@ -4,7 +4,7 @@ import Tape
 
 /// Parallel work on many takes, with results in the order of the takes.
 package enum ParallelTakes {
-  /// The number of results per thread that may wait for an earlier one, so that a slow take does
+  /// The number of results per thread that may wait for an earlier result, so that a slow take does
   /// not make memory grow.
   private static let ahead = 4
 

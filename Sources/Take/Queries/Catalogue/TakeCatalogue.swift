@@ -114,7 +114,7 @@ package final class TakeCatalogue {
       isWanted: isWanted, write: write)
   }
 
-  /// Passes on a verb's stored JSON results, take by take in order.
+  /// Calls a closure with the stored JSON results of a subcommand, one take after another.
   package func documents(_ kind: String, _ body: (String) -> Void) throws(TapeError) {
     try read { (connection) throws(SQLiteError) in
       let rows = try connection.prepare("SELECT take, json FROM document WHERE kind = '\(kind)'")
@@ -150,7 +150,7 @@ package struct CatalogueReading: Sendable {
   let rules: [FindingRule]
   let selection: Selection?
   let explanation: Explanation?
-  /// Whether the rows are those that a catalogue stores, without a selection, other rules or
+  /// Whether takes are read as for a catalogue file: without a selection, other rules or
   /// explanations.
   let isUsual: Bool
 

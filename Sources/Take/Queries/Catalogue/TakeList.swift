@@ -6,11 +6,12 @@ import Wire
 ///
 /// Every verb that works on several takes uses this list.
 package struct TakeList: Sendable {
-  /// A take in the list, with its path as the user gave it and as its catalogue stores it.
+  /// A take in the list, with the path that the user named and the path that its catalogue stores.
   package struct Entry: Sendable, Hashable {
-    /// The path that opens the take: as the user gave it, or below the folder that the user gave.
+    /// The path that opens the take: the path that the user named, or a path below the folder that
+    /// the user named.
     package var path: String
-    /// The folder that the user gave, or the file's folder; `.` for the working directory.
+    /// The folder that the user named, or the file's folder; `.` for the working directory.
     package var folder: String
     /// The path relative to `folder`.
     package var name: String

@@ -4,14 +4,14 @@ import Wire
 /// Runs a query on each of many takes; the results are concatenated in take order, with a column
 /// for the take.
 ///
-/// The takes are read in parallel, and only a few rows of later takes wait in memory for those of
-/// earlier takes.
+/// The takes are read in parallel. Only a few rows of later takes wait in memory until the rows of
+/// earlier takes have been delivered.
 package struct TakesQuery: Sendable {
   let takes: [String]
   let sql: String
   let jobs: Int
   let isWanted: @Sendable () -> Bool
-  /// The query's columns, without the one for the take.
+  /// The query's columns, without the added column for the take.
   package let columns: [String]
 
   static let takeColumn = "take"
@@ -174,7 +174,7 @@ package struct TakesQuery: Sendable {
     let united: CatalogueDatabase
     do throws(SQLiteError) {
       united = CatalogueDatabase(try Self.table(names))
-      // Prepared first, so that an error in the second query is reported without reading the takes.
+      // Preparing the second query first reports an error in it without reading the takes.
       _ = try united.connection.prepare(second)
       let marks = names.map { _ in "?" }.joined(separator: ", ")
       let insert = try united.connection.prepare("INSERT INTO rows VALUES (\(marks))")

@@ -210,13 +210,13 @@ extension CallFacts.Track {
 // Negotiated media, and periods in which it was missing.
 
 extension CallFacts {
-  /// Two seconds or more without media in a direction for which it was negotiated.
+  /// A period of two seconds or more without media in a direction for which media was negotiated.
   struct SilentWay {
     var peer: Int64
     var direction: WireDirection
     var from: Int64
     var to: Int64
-    /// Whether the silence covers the entire time for which media was negotiated and the peer
+    /// Whether the silence covers the entire time for which media was negotiated and the peer was
     /// connected.
     var isWhole: Bool
     /// The number of packets in the other direction.
@@ -304,8 +304,8 @@ extension CallFacts {
     }
   }
 
-  /// Returns the number of reports on sent streams that arrived in a period, and the packets that
-  /// they count as lost since the reports before them.
+  /// Returns the number of reports on sent streams that arrived in a period, and how many packets
+  /// were lost since the reports before the period.
   func reports(to peer: Int64, from: Int64, to: Int64) -> (count: Int, lost: Int64) {
     var former: [Int64: Int64] = [:]
     var (count, lost): (Int, Int64) = (0, 0)
@@ -331,7 +331,7 @@ struct KnownLosses {
   struct Loss {
     var lost: Int64?
     var share: Double?
-    /// The packets that arrived but that SRTP refused; statistics count them as lost.
+    /// The number of packets that arrived but that SRTP refused; statistics count them as lost.
     var refused: Int64 = 0
   }
 

@@ -194,7 +194,7 @@ extension CallFacts {
   }
 
   mutating func readUnseen(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
-    // Later rows' counters include those of earlier rows of the same kind.
+    // A later row's counter includes the counters of earlier rows of the same kind.
     let missing = try connection.prepare(
       """
       SELECT what, reason FROM coverage WHERE row IN (SELECT max(row) FROM coverage GROUP BY what)
@@ -204,7 +204,7 @@ extension CallFacts {
       let (what, reason) = missing.values(String.self, String.self)
       if let text = CoverageText.text(what: what, reason: reason) { unseen.append(text) }
     }
-    // Packets missing from a capture look like lost ones.
+    // Packets missing from a capture look like lost packets.
     let gaps = try connection.prepare(
       """
       SELECT peer, from_ns, to_ns, what, reason FROM coverage

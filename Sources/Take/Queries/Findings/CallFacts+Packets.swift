@@ -144,8 +144,8 @@ extension CallFacts {
 }
 
 extension CallFacts.Way {
-  /// Adds packets that passed at a given time or, if they were only counted, in the interval that
-  /// begins then; times must not decrease.
+  /// Adds packets that passed at a time, which must not decrease. If the packets were only counted,
+  /// the time is the beginning of the interval in which they passed.
   mutating func add(_ at: Int64, _ interval: Int64, packets count: Int32 = 1) {
     let place = Int(min(max(at / interval, 0), Int64(CallFacts.most) *| 10))
     while packets.count <= place { packets.append(0) }
@@ -244,7 +244,7 @@ extension CallFacts.Stream {
 
   private mutating func enter(_ sight: PacketSight, _ interval: Int64, begins: Bool) {
     let index = max(0, sight.at / interval -| first / interval)
-    // Limited because a clock jump would add every interval that it skips.
+    // The index is limited, because a clock jump would add every interval that it skips.
     let place = Int(min(index, Int64(CallFacts.most) *| 10))
     while buckets.count <= place { buckets.append(CallFacts.Bucket()) }
     var bucket = buckets[place]
@@ -321,8 +321,8 @@ extension CallFacts.Stream {
     }
   }
 
-  /// Returns whether a packet's number shows by itself that the sender restarted its sequence
-  /// numbers, by the rule of the `loss` view.
+  /// Returns whether a packet's number alone shows that the sender restarted its sequence numbers,
+  /// by the rule of the `loss` view.
   private func beginsAnew(_ sight: PacketSight, after tail: StreamTail) -> Bool {
     let step = ((sight.sequence &- tail.sequence &+ 32_768) & 65_535) &- 32_768
     let ticks = ((sight.rtpTime &- tail.rtpTime &+ 0x8000_0000) & 0xffff_ffff) &- 0x8000_0000
@@ -365,8 +365,8 @@ extension CallFacts.Stream {
   /// Counts the timestamp steps that do not match a packet's duration, which is a multiple of 2.5
   /// ms.
   ///
-  /// A step longer than usual is a pause, and not counted, if the next packet arrived that much
-  /// later.
+  /// A step that is longer than usual is not counted if the next packet arrived later by as much,
+  /// because it is a pause.
   private mutating func judgeSteps() {
     steps = tail.steps.reduce(0) { $0 +| $1.count }
     guard clockRate > 0,

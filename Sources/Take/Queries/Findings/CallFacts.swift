@@ -105,7 +105,7 @@ package struct CallFacts: Sendable {
     package var packets: [Int32] = []
     /// Pauses of two seconds or longer, including those before the first packet and after the last.
     package var quiet: [Quiet] = []
-    /// The times of all datagrams other than RTP; those with RTCP are included.
+    /// The times of all datagrams without RTP, including datagrams with RTCP.
     package var others: [Int64] = []
     /// The times of the first and last RTP or RTCP packet; `first` is nil if there was none.
     package var first: Int64?
@@ -163,8 +163,8 @@ package struct CallFacts: Sendable {
     package var bursts: [Burst] = []
     /// The restarts of the sequence numbers: the time, and the numbers before and after.
     package var restarts: [(at: Int64, before: Int64, after: Int64)] = []
-    /// For audio: the number of timestamp steps between consecutive packets, how many of them do
-    /// not match a packet's duration, and when those occurred.
+    /// For audio: the number of timestamp steps between consecutive packets, how many steps do not
+    /// match a packet's duration, and when these steps occurred.
     package var steps: Int64 = 0
     package var unevenSteps: Int64 = 0
     package var unevenTime: ClosedRange<Int64>?

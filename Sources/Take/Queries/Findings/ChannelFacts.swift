@@ -15,7 +15,8 @@ package struct ChannelFacts: Sendable {
     package var repeated: Int64 = 0
     /// The number of sequence numbers skipped when later chunks arrived.
     package var skipped: Int64 = 0
-    /// Acknowledgements of these chunks, and those with gap blocks (RFC 9260 section 3.3.4).
+    /// The number of acknowledgements of these chunks, and how many of them had gap blocks (RFC
+    /// 9260 section 3.3.4).
     package var acknowledgements: Int64 = 0
     package var withGaps: Int64 = 0
     /// The times of the first and last retransmissions or gap blocks.

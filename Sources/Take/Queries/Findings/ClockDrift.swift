@@ -26,8 +26,8 @@ struct ClockDrift: Sendable {
     var delay: Double
   }
 
-  /// A step between two seconds that differs from the usual one by less than this, in microseconds,
-  /// is always attributed to the clock.
+  /// A step between two seconds is always attributed to the clock if it differs from the usual step
+  /// by less than this, in microseconds.
   private static let leastStep = 1500.0
   /// The minimum number of consecutive seconds that are compared.
   private static let leastRow = 5
@@ -38,8 +38,9 @@ struct ClockDrift: Sendable {
   ///   - seconds: one stream's seconds, in order.
   ///   - starved: seconds in which the recording process got no processor time.
   ///   - least: the minimum number of comparable seconds.
-  /// - Returns: nil unless enough seconds and at least four fifths of them are comparable, and each
-  ///   third of the time and four in five steps confirm the drift.
+  /// - Returns: nil if fewer than `least` seconds or less than four fifths of all seconds are
+  ///   comparable, or if a third of the time or more than a fifth of the steps contradict the
+  ///   drift.
   init?(_ seconds: [StreamTiming.Second], starved: Set<Int64> = [], least: Int) {
     let usable = seconds.filter { $0.packets >= 5 && !starved.contains($0.second) }
     let rows = Self.rows(usable)
@@ -102,7 +103,8 @@ struct ClockDrift: Sendable {
     return rows
   }
 
-  /// Returns the same rows with fewer points: the fastest packet of several seconds replaces them.
+  /// Returns the rows with fewer points: of several seconds, only the second with the least delay
+  /// is kept.
   private static func thinned(_ rows: [[Point]]) -> [[Point]] {
     let count = rows.reduce(0) { $0 + $1.count }
     let width = max(1, (count + most - 1) / most)
@@ -114,8 +116,8 @@ struct ClockDrift: Sendable {
     }
   }
 
-  /// Returns the median slope between all points of a row and its later ones (Theil-Sen), which
-  /// tolerates a quarter of the points as outliers.
+  /// Returns the median slope between each point of a row and each later point (Theil-Sen); up to a
+  /// quarter of the points may be outliers.
   private static func slope(_ rows: [[Point]]) -> Double? {
     var slopes: [Double] = []
     for row in rows {

@@ -198,7 +198,8 @@ package struct DatagramFacts: Sendable {
       }
       let length = Int(field(9, 3))
       let end = min(bytes.endIndex, place +| 12 +| length)
-      // A new handshake numbers its messages from 0 again, but they differ in content.
+      // A new handshake numbers its messages from 0 again, but unlike retransmissions, they have
+      // different contents.
       let digest = bytes[place..<end].reduce(0xcbf2_9ce4_8422_2325 as UInt64) {
         ($0 ^ UInt64($1)) &* 0x100_0000_01b3
       }

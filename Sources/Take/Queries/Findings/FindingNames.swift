@@ -110,7 +110,7 @@ package struct FindingNames: Sendable {
 }
 
 extension FindingNames {
-  /// Returns the name of a finding's side for people, such as `network` or an end's name.
+  /// Returns the name of a finding's side to display, such as `network` or an end's name.
   func side(of finding: Finding) -> String {
     guard let side = finding.side, let worst = finding.worst else { return "" }
     let isInbound = worst.direction == .inbound
@@ -146,10 +146,10 @@ private struct StreamsApart: Sendable {
   }
 
   /// The ordinal among a sender's tracks of one kind, by SSRC and by transceiver; absent if the
-  /// sender has only one.
+  /// sender has only one track.
   private var ordinals: [Source: String] = [:]
   private var trackOrdinals: [Source: String] = [:]
-  /// What distinguishes a source from the others of its track, as in ` (low layer)`.
+  /// The words that distinguish a source from its track's other sources, as in ` (low layer)`.
   private var parts: [Source: String] = [:]
 
   init() {}
@@ -269,8 +269,8 @@ struct FindingEnds: Sendable {
     /// number, negated.
     var from: Int64
     var to: Int64
-    /// A number that all sources of the stream share; -1 for all streams, less for an unknown
-    /// stream.
+    /// A number that all sources of the stream share; -1 for all streams, and a lower number for an
+    /// unknown stream.
     var stream: Int64
   }
 
@@ -321,7 +321,8 @@ struct FindingEnds: Sendable {
     }
   }
 
-  /// Returns the stream that a detection is about; nil if none or unknown.
+  /// Returns the stream that a detection is about; nil if it is about no stream, or if the stream
+  /// is unknown.
   func stream(of detection: Detection) -> Int64? {
     guard let direction = detection.direction else { return nil }
     if let ssrc = detection.ssrc,

@@ -63,8 +63,8 @@ extension FindingRule {
     return found
   }
 
-  /// Describes a handshake in which nothing was sent or received; returns nil if this peer may have
-  /// had to start it, or if the other end sent something.
+  /// Describes a handshake that neither end began; returns nil if this peer may have had to begin
+  /// it, or if the other end sent a message.
   private static func waitingWords(
     _ peer: CallFacts.Peer, _ facts: CallFacts, _ waited: Int64
   ) -> String? {
@@ -136,8 +136,8 @@ extension FindingRule {
   /// Finds payload types that mean different codecs at the two ends: a program between them wrote
   /// its own `a=rtpmap` lines.
   ///
-  /// RFC 3264 section 6.1 lets an answer renumber codecs, so numbers alone prove nothing; only
-  /// media that arrived and could not be decoded does.
+  /// RFC 3264 section 6.1 lets an answer renumber codecs, so different numbers alone prove nothing.
+  /// Media that arrived and could not be decoded is required as well.
   static let crossedTypes = FindingRule(
     id: "payload-types-crossed", severity: .high, title: "Payload type with two meanings",
     scope: .flow,

@@ -20,7 +20,7 @@ extension FindingRule {
   /// Returns the rule with the given id, if there is one.
   package static func named(_ id: String) -> FindingRule? { all.first { $0.id == id } }
 
-  /// The ids of rules that can cause this one, most likely first.
+  /// The ids of rules whose detections can cause this rule's detections, most likely first.
   package var allCauses: [String] {
     (Self.networkCauses[id] ?? []) + (Self.perceptionCauses[id] ?? []) + causes
   }
@@ -40,9 +40,9 @@ package enum FindingSide: String, Sendable, Hashable, CaseIterable {
   case sender
   /// The receiver of the affected media: its decoder or loudspeaker.
   case receiver
-  /// The peer in whose rows the worst detection was made.
+  /// The end whose rows contain the worst detection.
   case end
-  /// The remote peer of the peer in whose rows the worst detection was made.
+  /// The end opposite the end whose rows contain the worst detection.
   case otherEnd = "other-end"
 
   /// Returns the side of a rule's findings; nil if the rule does not determine it.
@@ -99,7 +99,7 @@ package enum FindingSide: String, Sendable, Hashable, CaseIterable {
 
 /// How certain the cause and the side of a finding are.
 package enum FindingConfidence: Int, Sendable, Hashable, Comparable, CaseIterable {
-  /// The evidence fits another cause just as well, which the finding names.
+  /// The evidence fits another cause equally well; the finding names that cause.
   case possible = 1
   /// Inferred from effects, from the remote peer's reports, or at one end only.
   case likely
@@ -121,7 +121,7 @@ package enum FindingConfidence: Int, Sendable, Hashable, Comparable, CaseIterabl
   var weakened: Self { Self(rawValue: rawValue - 1) ?? .possible }
 }
 
-/// What a rule's evidence shows of the cause, from which its confidence follows.
+/// How much a rule's evidence shows of the cause, which determines the detections' confidence.
 package enum FindingBasis: Sendable, Hashable {
   /// The cause itself, at either end.
   case direct
@@ -129,8 +129,8 @@ package enum FindingBasis: Sendable, Hashable {
   case atCause
   /// The cause at the end where it lies; the other end cannot distinguish it from another cause.
   case hiddenAtOtherEnd
-  /// The cause, if the take has both ends; one end alone cannot distinguish the path from the
-  /// remote peer.
+  /// The cause, if the take has both ends. One end alone does not show whether the path or the
+  /// remote peer is the cause.
   case bothEnds
   /// Only the effects of the cause.
   case effects

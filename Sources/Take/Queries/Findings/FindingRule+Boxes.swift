@@ -62,8 +62,8 @@ extension FindingRule {
     return found
   }
 
-  /// Returns a detection if an observed peer's inbound streams went on between other observed
-  /// peers: an observer cannot know that a new pair of addresses is the same call.
+  /// Returns a detection if an observed peer's inbound streams continued between other observed
+  /// peers: an observer cannot know that a new pair of addresses belongs to the same call.
   private static func continuation(
     of peer: CallFacts.Peer, _ limits: Limits, _ facts: CallFacts
   ) -> Detection? {
@@ -103,7 +103,7 @@ extension FindingRule {
   }
 
   /// Returns the number of media packets that were still sent to an address that had fallen silent,
-  /// and the time of the last one.
+  /// and the time of the last packet.
   private static func toOld(
     _ use: NetworkFacts.PathUse, _ facts: CallFacts, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> (count: Int64, last: Int64) {
@@ -169,8 +169,8 @@ extension FindingRule {
       let isWhole = peer.other.map { facts.peer($0)?.isObserved == false } ?? false
       if !isWhole { found += try findMissingSizes(peer, limits, facts, connection) }
       if let other = peer.other, facts.peer(other)?.isObserved == false {
-        // Both ends are in the take, so the packets sent by this end can be compared with those
-        // received by the other.
+        // Both ends are in the take, so the packets that this end sent can be compared with the
+        // packets that the other end received.
         let lost = facts.streams.filter {
           $0.peer == other && $0.direction == .inbound && $0.kind == "video"
         }.reduce(Int64(0)) { $0 +| $1.lost }
@@ -282,7 +282,7 @@ extension FindingRule {
     return zip(sent, streams).filter { lossy.contains($0.1) }.map(\.0)
   }
 
-  /// Returns the sent packets of streams for which the remote side sends NACKs; those that a NACK
+  /// Returns the sent packets of streams for which the remote side sends NACKs; packets that a NACK
   /// names count as lost, although they may only be late.
   private static func requestedPackets(
     of peer: Int64, _ connection: borrowing SQLiteConnection
@@ -310,7 +310,8 @@ extension FindingRule {
     return sent
   }
 
-  /// Returns a detection if one size separates lost packets from those that arrived.
+  /// Returns a detection if lost packets are larger than a certain size, and packets that arrived
+  /// are smaller.
   ///
   /// A lost packet that was not requested counts as arrived, so some of the large packets may seem
   /// to have arrived.

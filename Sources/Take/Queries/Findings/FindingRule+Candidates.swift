@@ -134,8 +134,7 @@ extension FindingRule {
   /// Finds peers whose checks failed with host candidates alone (Telnyx 33005).
   ///
   /// Host candidates suffice within one network and between public addresses; if checks fail there,
-  /// the reason lies elsewhere. It is unknown whether two private networks are the same; then
-  /// `checks-unanswered` reports the facts.
+  /// the reason lies elsewhere. Addresses that differ only in their last part count as one network.
   static let onlyHostCandidates = FindingRule(
     id: "only-host-candidates", severity: .medium, title: "Only host candidates",
     scope: .connection,

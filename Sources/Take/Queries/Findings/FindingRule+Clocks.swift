@@ -31,8 +31,8 @@ extension FindingRule {
     var found: [Detection] = []
     for (place, stream) in facts.streams.enumerated()
     where stream.role == .media && stream.kind == "audio" {
-      // Sent packets reveal the sender's clock too, but an observer has the same packets as
-      // received.
+      // Sent packets reveal the sender's clock, too. In an observed call, the same packets are also
+      // received packets, so only the received packets are examined.
       guard stream.direction == .inbound || facts.peer(stream.peer)?.isObserved != true,
         !isStarved(stream, facts, limits),
         let drift = ClockDrift(
@@ -56,8 +56,9 @@ extension FindingRule {
     return found
   }
 
-  /// Returns whether a stream's sender stalled repeatedly; it then captures nothing, and its
-  /// timestamps count only captured samples.
+  /// Returns whether a stream's sender stalled repeatedly.
+  ///
+  /// A stalled sender captures nothing, and its timestamps count only captured samples.
   private static func isStarved(
     _ stream: CallFacts.Stream, _ facts: CallFacts, _ limits: Limits
   ) -> Bool {
@@ -251,7 +252,7 @@ extension FindingRule {
   /// Finds audio whose timestamps do not advance by the packets' duration, which is a multiple of
   /// 2.5 ms for these codecs.
   ///
-  /// A longer step is a pause if the packet arrived that much later.
+  /// A longer step is a pause if the packet also arrived later by as much.
   static let unevenTimestamps = FindingRule(
     id: "uneven-timestamps", severity: .medium, title: "Uneven timestamps",
     thresholds: [

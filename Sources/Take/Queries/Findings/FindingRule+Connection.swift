@@ -5,7 +5,7 @@ extension FindingRule {
   /// `connection_end`.
   ///
   /// A connection that recovered from a failure, for example by an ICE restart, did not end. The
-  /// states are those of the connection, or those of ICE if the connection reports no state but
+  /// connection's states count, or the ICE states if the connection reports no state except
   /// `closed`, as in older browsers.
   static let connectionEnds = """
         connecting AS (
@@ -305,8 +305,8 @@ extension FindingRule {
     dataBehindLoss, channelNotOpen, estimateLow, pacerDelay,
   ]
 
-  /// Further rules that can cause another rule's detections, by that rule's id; they precede the
-  /// causes that the rule itself names.
+  /// Additional causes for some rules, by the rule's id; they precede the causes that the rule
+  /// itself names.
   static let networkCauses: [String: [String]] = [
     "never-connected": [
       "dtls-roles-clash", "ice-password-wrong", "fingerprint-mismatch", "dtls-failed",

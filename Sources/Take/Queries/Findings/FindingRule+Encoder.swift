@@ -216,8 +216,8 @@ extension FindingRule {
     }
   }
 
-  /// Finds a simulcast layer that is no longer sent while others are: its receivers fall back to a
-  /// smaller one.
+  /// Finds a simulcast layer that is no longer sent while other layers are: its receivers fall back
+  /// to a smaller layer.
   static let layerEnded = FindingRule(
     id: "simulcast-layer-ended", severity: .low, title: "Simulcast layer ended",
     scope: .stream,
@@ -235,7 +235,7 @@ extension FindingRule {
   ) throws(SQLiteError) -> [Detection] {
     let least = Int64(saturating: limits["least_pause"] * 1e9)
     var found: [Detection] = []
-    // A receiver of several layers counts too, if the take lacks their sender.
+    // If the take lacks the sender, a receiver of several layers is examined instead.
     let layers = facts.streams.filter { stream in
       stream.role == .media && stream.kind == "video" && stream.track != nil
         && (stream.direction == .outbound || facts.peer(stream.peer)?.other == nil)

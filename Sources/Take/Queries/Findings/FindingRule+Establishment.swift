@@ -100,7 +100,7 @@ extension FindingRule {
           "dtls-failed", peer: state.peer, from: state.at, to: state.at,
           "the handshake failed" + words))
     }
-    // An observed peer's handshake failed if there was a fatal alert and it was never completed.
+    // An observed peer's handshake failed if it was never completed and there was a fatal alert.
     for peer in facts.peers where peer.isObserved {
       let isDone = facts.states.contains {
         $0.peer == peer.number && $0.machine.hasPrefix("dtls") && $0.to == "connected"
@@ -277,7 +277,7 @@ extension FindingRule {
     }?.at
     let end = min(next?.at ?? times.last ?? begin.at, connected ?? .max)
     let isOpen = next?.to != "connected" && connected == nil
-    // The state in the last sample lasted at least until then.
+    // The state in the last sample lasted at least until that sample.
     let known = isOpen ? end : times.last { $0 < end && $0 >= begin.at } ?? begin.at
     let (least, most) = (Double(known -| begin.at) / 1e6, Double(end -| begin.at) / 1e6)
     guard least > limits["least_ms"] else { return [] }
@@ -355,7 +355,7 @@ extension FindingRule {
         }?.at ?? facts.end
       let unanswered = openRun(of: state.peer, before: state.at, facts)
       guard let first = unanswered.first, unanswered.count >= 3 else { continue }
-      // Media received while checks were unanswered and before consent expired.
+      // The media received while checks were unanswered, until consent expired.
       let came = media(to: state.peer, first.at, state.at, facts)
       guard Double(came) >= limits["least_packets"] * Double(periods(unanswered)) else { continue }
       let lost = media(to: state.peer, state.at, to, facts)
@@ -368,8 +368,8 @@ extension FindingRule {
     return found + observedLosses(facts, limits)
   }
 
-  /// Finds observed peers that stopped sending media while they received some, because their checks
-  /// were not answered; an observer's states do not show that consent expired.
+  /// Finds observed peers that stopped sending media while they still received media, because their
+  /// checks were not answered; an observer's states do not show that consent expired.
   private static func observedLosses(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     var found: [Detection] = []
     for peer in facts.peers where peer.isObserved {
@@ -401,8 +401,8 @@ extension FindingRule {
     return found
   }
 
-  /// Returns the number of checks for which a run of unanswered checks counts: at most one per
-  /// second, because stacks check many times a second after a failure.
+  /// Returns how many checks a run of unanswered checks counts as: at most one per second, because
+  /// stacks send many checks per second after a failure.
   private static func periods(_ run: [DatagramFacts.Check]) -> Int64 {
     guard let first = run.first, let last = run.last else { return 1 }
     let seconds = (last.at &- first.at) / 1_000_000_000 +| 1
@@ -442,7 +442,7 @@ extension FindingRule {
           continue
         }
         let came = media(to: peer.number, first.at, last.at, facts)
-        // Without any media, the path was dead rather than consent nearly lost.
+        // If hardly any media arrived either, the path was dead, and consent is not the problem.
         guard came >= 10 *| periods(run) else { continue }
         found.append(
           Detection(
@@ -464,8 +464,8 @@ extension FindingRule {
     }
   }
 
-  /// Returns the last run of unanswered checks before a time; empty if that ended ten seconds
-  /// earlier or more.
+  /// Returns the last run of unanswered checks before a time; empty if the run ended ten or more
+  /// seconds earlier.
   private static func openRun(of peer: Int64, before at: Int64, _ facts: CallFacts)
     -> [DatagramFacts.Check]
   {

@@ -5,7 +5,7 @@ import Wire
 
 extension FindingRule {
   /// Finds a very late packet that delayed everything after it: a receiver that waits for
-  /// retransmissions learns how long they take, and delays its frames by that.
+  /// retransmissions measures how long they take, and delays its frames by as much.
   ///
   /// libwebrtc's video jitter estimator does this, as measurements confirm.
   static let lateRepairDelay = FindingRule(

@@ -70,7 +70,7 @@ extension FindingRule {
         )
     """
 
-  /// The periods in which each peer was connected: `live`.
+  /// The periods in which each peer was connected, as `live`.
   static let lives = """
         -- When each peer was connected; for an observed peer, when its packets were seen.
         live AS MATERIALIZED (
@@ -90,7 +90,7 @@ extension FindingRule {
   /// The common table expressions `agreed` and `live`.
   static let agreements = "\(agreed),\n\(lives)"
 
-  /// The periods in which a peer should have received or sent media: `span`.
+  /// The periods in which a peer should have received or sent media, as `span`.
   private static let spans = """
         span AS MATERIALIZED (
           SELECT agreed.peer AS peer, direction, max(agreed.from_ns, live.from_ns) AS from_ns,
@@ -105,7 +105,7 @@ extension FindingRule {
 
   // MARK: Times without packets
 
-  /// Two seconds or more without packets in a received stream: `pause`.
+  /// The pauses of two seconds or more between a received stream's packets, as `pause`.
   ///
   /// Each pause has the number of packets missing when the stream continues. The last pause lasts
   /// until the connection ends.
@@ -131,8 +131,8 @@ extension FindingRule {
         )
     """
 
-  /// Two seconds or more without media that should have passed, with the number of packets in the
-  /// other direction: `gap`.
+  /// The periods of two seconds or more without expected media, with the number of packets in the
+  /// other direction, as `gap`.
   private static let oneWayGaps = """
         passed AS (
           SELECT path_end.peer AS peer, path_end.direction AS direction, packet_store.row AS row,

@@ -191,7 +191,7 @@ extension FindingRule {
     }
   }
 
-  /// Returns whether packets were missing when a stream's last frame was decoded, or since.
+  /// Returns whether packets were lost when a stream's last frame was decoded, or later.
   ///
   /// In that case, the decoder waits for a key frame, which other rules report.
   private static func waitsForKeyFrame(_ series: [StatSample], at time: Int64) -> Bool {
@@ -340,7 +340,7 @@ extension FindingRule {
       }
       counts.removeFirst()
       // Other rules report pauses, including the seconds in which they begin and end. Some senders
-      // repeat a picture once a second meanwhile.
+      // repeat a picture once a second during a pause.
       counts = counts.indices.filter { place in
         counts[max(0, place -| 1)...min(counts.count - 1, place +| 1)].allSatisfy { $0 > 1 }
       }.map { counts[$0] }

@@ -64,9 +64,9 @@ extension FindingRule {
 
   /// Finds received video in which hardly anything changes, at the usual frame rate.
   ///
-  /// If the bit rate is not limiting, an encoder keeps its quantiser, so frame sizes show how much
-  /// has changed: a moving person makes them vary. A camera that repeats a picture cannot be
-  /// distinguished from one in a quiet room: the encoder removes noise, and refines repeated
+  /// An encoder that is not limited by its bit rate keeps its quantiser, so frame sizes show how
+  /// much has changed: a moving person makes them vary. A camera that repeats a picture cannot be
+  /// distinguished from a camera in a quiet room: the encoder removes noise, and refines repeated
   /// pictures as well.
   static let stillPicture = FindingRule(
     id: "picture-still", severity: .low, title: "Picture that hardly changes", scope: .stream,
@@ -183,7 +183,7 @@ extension FindingRule {
         Double(end - place) >= limits["least_rate"] * seconds
       {
         runs.append(from...max(from, to))
-        // The next run is not compared with frames of this one.
+        // The next run is not compared with frames of this run.
         place = end +| 60
       } else {
         place +|= 1
@@ -201,7 +201,7 @@ extension FindingRule {
   /// lost or queued: something other than the path limits the encoder.
   ///
   /// Peers that receive several videos are skipped, because a server or an application may choose
-  /// small ones.
+  /// small videos.
   static let videoHeldDown = FindingRule(
     id: "video-held-down", severity: .low, title: "Video limited at its sender", scope: .stream,
     thresholds: [
@@ -361,7 +361,7 @@ extension FindingRule {
         guard let first = run.first, let last = run.last, isSilent(first) else { continue }
         let (from, to) = (first.at -| 100_000_000, last.at)
         let seconds = Double(to -| from) / 1e9
-        // In DTX, a sender pauses between occasional packets.
+        // With DTX, a sender sends only occasional packets during silence.
         guard seconds >= limits["least_silence"], Double(run.count) >= 5 * seconds,
           !facts.perception.isOff(track.peer, track.track, .inbound, from: from, to: to)
         else { continue }

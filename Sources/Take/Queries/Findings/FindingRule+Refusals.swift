@@ -1,10 +1,11 @@
 import Tape
 import Wire
 
-// The rule about packets that arrived but that SRTP refused.
+// The rule about packets that arrived but were refused by SRTP.
 
 extension FindingRule {
-  /// Finds received packets that SRTP refused: altered, under another key, replayed or too early.
+  /// Finds received packets that SRTP refused because they were altered, protected with another
+  /// key, replayed or too early.
   ///
   /// Refusals are recorded only when their number reaches a power of two. If the take has
   /// statistics, the exact number is the excess of `packetsLost` over the loss on the wire.
@@ -51,7 +52,8 @@ extension FindingRule {
       guard Double(one.times.count) >= least, let first = one.times.first,
         let last = one.times.last
       else { continue }
-      // Row n reports refused packet number 2^(n - 1), and the next doubling was not reached.
+      // Row n reports refused packet number 2^(n - 1), so n rows mean at least that many packets,
+      // but fewer than twice as many.
       let fewest = Int64(1) << Int64(min(one.times.count - 1, 40))
       let counted = one.isForged ? try counted(at: one.peer, facts, connection) : nil
       let isExact = counted.map { $0.count >= fewest } ?? false
@@ -81,8 +83,8 @@ extension FindingRule {
   /// Returns how many of a peer's received packets its statistics count as lost although they
   /// arrived.
   ///
-  /// Also returns the time of the last sample, and that of the last sample in which the number had
-  /// grown.
+  /// `until` is the time of the last sample, and `last` the time of the last sample in which the
+  /// number had grown.
   private static func counted(
     at peer: Int64, _ facts: CallFacts, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> (count: Int64, last: Int64, until: Int64)? {

@@ -93,7 +93,7 @@ extension FindingRule {
     return found
   }
 
-  /// Returns the time from the first interval that satisfies a condition to the last; nil if none
+  /// Returns the period from the first to the last interval that satisfies a condition; nil if none
   /// does.
   private static func span(
     of stream: CallFacts.Stream, _ facts: CallFacts, where holds: (CallFacts.Bucket) -> Bool
@@ -213,8 +213,8 @@ extension FindingRule {
     return nil
   }
 
-  /// Finds requests without effect: retransmissions are lost too, or the sender no longer has the
-  /// packets.
+  /// Finds requests without effect: the retransmissions are lost, too, or the sender no longer has
+  /// the packets.
   static let repairsMissing = FindingRule(
     id: "repairs-missing", severity: .medium, title: "Retransmissions lost",
     thresholds: [

@@ -189,7 +189,7 @@ extension FindingRule {
             lastOn != nil || peer.isObserved,
             case let from = max(off.at, stream.last),
             Double(live.upperBound &- from) / 1e9 >= limits["least_time"],
-            // Media that had stopped before the exchange was stopped by something else.
+            // If media had already stopped before the exchange, the exchange is not the reason.
             peer.isObserved || stream.last >= off.at -| 1_000_000_000
           else { continue }
           found.append(

@@ -13,7 +13,7 @@ extension FindingRule {
 
   // MARK: Queues
 
-  /// The excess of a peer's one-way packet delay over its minimum, at a time.
+  /// How much a peer's one-way packet delay exceeds its minimum at a time.
   struct OutboundWait {
     var from: Int64
     var to: Int64
@@ -68,7 +68,7 @@ extension FindingRule {
     let trips = facts.network.sending.roundTrips[peer.number] ?? []
     guard let best = trips.map(\.nanoseconds).min() else { return [] }
     let back = inboundWaits(to: peer, facts)
-    // A process that stalls answers late, and so do packets held up on the way back.
+    // Answers are also late if the remote process stalls, or if the path back holds packets up.
     let silences = facts.network.way(peer.number, .inbound)?.silences ?? []
     return trips.map { trip in
       let second = trip.at / 1_000_000_000
@@ -145,7 +145,9 @@ extension FindingRule {
   }
 
   /// Returns whether the path to this peer became longer by a similar amount when a queue seems to
-  /// begin, as it does when both directions change to another route.
+  /// begin.
+  ///
+  /// In that case, both directions probably changed to another route, and there is no queue.
   private static func followsInboundStep(
     _ queue: OutboundQueue, _ peer: CallFacts.Peer, _ facts: CallFacts
   ) -> Bool {
@@ -220,8 +222,8 @@ extension FindingRule {
 
   /// Finds periods in which the receiver's reports show jitter (RFC 3550 section 6.4.1).
   ///
-  /// For video, the receiver also counts the packets within a frame, which are sent in sequence. A
-  /// low bit rate spreads them, and what the sender spread is not due to the path.
+  /// For video, the receiver also counts the packets within a frame, which are sent one after
+  /// another. At a low bit rate, the sender spreads them, and this spread is not due to the path.
   static func findJitterAtPeer(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     var found: [Detection] = []
     for peer in lonelySenders(facts) {
@@ -424,7 +426,8 @@ extension CallFacts {
     }.reduce(0) { $0 +| Int64(sum(of: $1, from: from, to: to).packets) }
   }
 
-  /// Returns the loss of everything that a peer sent in a period, by the remote peer's reports.
+  /// Returns the loss of all packets that a peer sent in a period, according to the remote peer's
+  /// reports.
   func lossAtPeer(of peer: Int64, _ from: Int64, _ to: Int64) -> (lost: Int64, expected: Int64) {
     var former: [Int64: Report] = [:]
     var (lost, expected): (Int64, Int64) = (0, 0)

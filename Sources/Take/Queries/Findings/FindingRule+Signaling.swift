@@ -198,8 +198,9 @@ extension FindingRule {
 // Rules about data channels, the bit rate estimate and the pacer.
 
 extension FindingRule {
-  /// Finds lost data channel records, without keys, because DTLS 1.2 numbers its records in the
-  /// clear.
+  /// Finds lost data channel records.
+  ///
+  /// No keys are needed, because the record numbers of DTLS 1.2 are not encrypted.
   ///
   /// SCTP retransmits lost data, and everything behind it on an ordered channel waits. With keys,
   /// losses show at the sender as retransmissions and gaps in acknowledgements.

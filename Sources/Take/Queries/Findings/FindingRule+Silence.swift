@@ -200,7 +200,7 @@ extension FindingRule {
   /// The rules that detect periods without a packet of any protocol.
   fileprivate static let silencing = [pathDead, peerStarved, pathStalled]
 
-  /// Groups spans that are less than a pause apart.
+  /// Groups spans that are less than `pause` apart.
   private static func grouped(_ spans: [(from: Int64, to: Int64)], pause: Int64)
     -> [[(from: Int64, to: Int64)]]
   {
@@ -252,8 +252,8 @@ extension FindingRule {
     }
   }
 
-  /// Finds repeated short silences of all protocols, each followed by a burst of the packets that
-  /// were due meanwhile: the sender's process gets too little processor time.
+  /// Finds repeated short silences of all protocols, each followed by a burst of packets that
+  /// should have come during the silence: the sender's process gets too little processor time.
   ///
   /// A link that aggregates packets looks the same, except for their sending times.
   static let mediaInBursts = FindingRule(
@@ -415,8 +415,9 @@ extension FindingRule {
     return held
   }
 
-  /// Returns whether packets long after a silence were as late as those right after it, in which
-  /// case nothing stalled, but the path became longer.
+  /// Returns whether packets long after a silence were as late as the packets right after it.
+  ///
+  /// In that case, nothing stalled, but the path became longer.
   private static func staysLate(
     _ silence: NetworkFacts.Silence, _ peer: Int64, _ facts: CallFacts
   ) -> Bool {
@@ -434,7 +435,7 @@ extension FindingRule {
       else { continue }
       rises.append((after.low -| before.low) *| 1_000)
     }
-    // Samples that a microphone lost meanwhile delay its own stream, but no other.
+    // If a microphone lost samples during the silence, only its own stream is delayed.
     guard let least = rises.min() else { return false }
     return least *| 10 > silence.length *| 6
   }
@@ -448,7 +449,8 @@ extension FindingRule {
       }
       return isSilent ? .sender : .path
     }
-    // Media captured during the silence would be late by as long as it waited.
+    // If media captured during the silence arrived late, either the sender or the path held it
+    // back.
     return silence.lateness *| 10 > silence.length *| 6 ? .unknown : .sender
   }
 }

@@ -68,8 +68,8 @@ extension FindingRule {
     return found
   }
 
-  /// Returns whether a peer's process went on during a period, by the levels of the audio that it
-  /// sent; true if there is too little audio to tell.
+  /// Returns whether a peer's process kept running during a period, judging by the levels of the
+  /// audio that it sent; true if there is too little audio to judge.
   private static func runsOn(
     _ facts: CallFacts, _ peer: Int64, from: Int64, to: Int64
   ) -> Bool {
@@ -143,7 +143,7 @@ extension FindingRule {
   }
 
   /// Returns whether a track behaved like a screen, judging by its pauses, or by a content hint
-  /// from its sender's application; true for received video with too few frames to tell.
+  /// from its sender's application; true for received video with too few frames to judge.
   static func isScreen(
     _ facts: CallFacts, _ peer: Int64, _ track: Int64, _ direction: WireDirection, before: Int64
   ) -> Bool {
@@ -164,7 +164,7 @@ extension FindingRule {
   /// Finds frames of a single dark shade: the lens is covered, the capturer lacks permission, or
   /// another program uses the camera.
   ///
-  /// A disabled track also sends such frames; a receiver cannot tell the difference.
+  /// A disabled track also sends dark frames; a receiver cannot distinguish the two.
   static let blackCamera = FindingRule(
     id: "camera-black", severity: .medium, title: "Black picture", scope: .stream,
     thresholds: [

@@ -219,7 +219,7 @@ extension FindingRule {
 
   /// Returns whether losses look like those of a queue that stays full.
   ///
-  /// A large frame fills such a queue, and then every packet waits equally long.
+  /// A large frame fills a short queue, and then every packet waits equally long.
   private static func isOverflowing(
     _ part: ArraySlice<Wait>, _ peer: Int64, _ facts: CallFacts
   ) -> Bool {

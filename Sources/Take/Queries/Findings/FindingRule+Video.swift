@@ -49,10 +49,11 @@ extension FindingRule {
       WHERE direction = 'out' AND type IN ('pli', 'fir') ORDER BY row
       """, detector: findLateKeyFrames)
 
-  /// Long gaps between displayed video frames: `gap`, with the numbers of packets that arrived and
-  /// that are missing, and the time for which the sender sent nothing.
+  /// Long gaps between displayed video frames, as `gap`: with the numbers of packets that arrived
+  /// and that are missing, and the time for which the sender sent nothing.
   ///
-  /// Only rows within such a gap or shortly before it are examined, by the frames' row numbers.
+  /// Only packets within a gap or shortly before it are examined, selected by the frames' row
+  /// numbers.
   private static let gaps = """
         coming AS MATERIALIZED (SELECT path, peer FROM path_end WHERE direction = 'in'),
         shown AS (
@@ -164,8 +165,8 @@ extension FindingRule {
       WHERE gap.peer IS NULL OR missing > 0 OR \(isTooLong)
       """, detector: findFreezes)
 
-  /// SQL: whether a gap is a freeze even without its sender's pauses; usual frame intervals do not
-  /// count as pauses.
+  /// SQL: whether a gap is a freeze even if its sender's pauses are subtracted; usual frame
+  /// intervals do not count as pauses.
   private static let isTooLong = """
     (coalesce(paused_ns, 0) < 0.8 * (gap.to_ns - gap.from_ns)
           AND gap.to_ns - gap.from_ns

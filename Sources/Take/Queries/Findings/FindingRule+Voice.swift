@@ -147,7 +147,8 @@ extension FindingRule {
     let most = Float(limits["most_deviation"] * 32_768)
     let least = Int64(saturating: limits["least_constant"] * 1e9)
     var found: [Detection] = []
-    // Judged at the sender, which has the microphone; speech varies with pauses and breathing.
+    // Only the sender's audio is examined, because the sender has the microphone. The level of
+    // speech varies with pauses and breathing.
     for track in facts.tracks where track.kind == "audio" && track.direction == .outbound {
       let levels = track.levels
       guard let first = levels.first, let last = levels.last, last.at -| first.at >= least,
@@ -222,7 +223,7 @@ extension FindingRule {
     return "\(value / 10).\(value % 10) %"
   }
 
-  /// Formats a number rounded to an integer; any value is safe.
+  /// Formats a number rounded to an integer; infinite values are limited, and NaN is 0.
   static func whole(_ value: Double) -> String {
     "\(Int64(min(max(value.isNaN ? 0 : value, -9e15), 9e15).rounded()))"
   }
@@ -246,8 +247,8 @@ extension FindingRule {
     flushedBuffer, notPlayed, synthesizedPlayout, audioOutage, audioVideoApart,
   ]
 
-  /// Further rules that can cause another rule's detections, by that rule's id; they follow those
-  /// in `networkCauses` and precede the causes that the rule itself names.
+  /// Additional causes for some rules, by the rule's id; they follow the causes in `networkCauses`
+  /// and precede the causes that the rule itself names.
   static let perceptionCauses: [String: [String]] = [
     "freeze": [
       "key-frame-requests-unanswered", "camera-stopped", "camera-repeats", "simulcast-layer-ended",
@@ -270,7 +271,7 @@ extension FindingRule {
     "encoder-limited": ["encoder-capped", "encoder-limited-by-processor"],
     "silent-audio": ["microphone-without-signal"],
     "concealed-audio": ["audio-interrupted"],
-    // An end that lacks candidates leaves the other one without remote candidates.
+    // An end that lacks candidates leaves the other end without remote candidates.
     "no-remote-candidates": ["turn-refused", "turn-refused-seen", "turn-unreachable"],
     // A change to a longer path delays packets once.
     "path-stalled": ["path-became-longer"],

@@ -64,9 +64,10 @@ package struct FindingRule: Sendable {
   package let title: String
   package let scope: Scope
   package let thresholds: [Threshold]
-  /// The ids of rules that can cause this one, most likely first.
+  /// The ids of rules whose detections can cause this rule's detections, most likely first.
   package let causes: [String]
-  /// The ids of rules that suppress this one if they fired about the same subject at the same time.
+  /// The ids of rules that suppress this rule's detections if they fired about the same subject at
+  /// the same time.
   package let silentUnder: [String]
   /// Whether the rule aggregates packet, frame or statistics rows, in which case it must see only
   /// the rows of the selected part of a take.
@@ -88,7 +89,7 @@ package struct FindingRule: Sendable {
   let detector: Detector?
   /// Where the cause of the rule's findings lies; nil if the rule does not determine it.
   package var side: FindingSide?
-  /// What the rule's evidence shows of the cause; nil if a rule file does not state it.
+  /// How much the rule's evidence shows of the cause; nil if a rule file does not state it.
   package var basis: FindingBasis?
   /// Thresholds that a rule file overrides.
   var moved: [String: Double] = [:]
@@ -181,9 +182,9 @@ package struct Finding: Sendable {
   package var weight = 0.0
   /// Where the cause lies; nil if the rule does not determine it.
   package var side: FindingSide?
-  /// The side's name for people, such as `network` or an end's name.
+  /// The side's name to display, such as `network` or an end's name.
   package var sideWords = ""
-  /// The severity of detections that have no severity of their own: that of the rule.
+  /// The rule's severity, for detections that have no severity of their own.
   package var usualSeverity = FindingSeverity.medium
 
   package var fromNanoseconds: Int64 { detections.map(\.fromNanoseconds).min() ?? 0 }
@@ -204,7 +205,7 @@ package struct Finding: Sendable {
     Finding.union(detections.map { ($0.fromNanoseconds, $0.toNanoseconds) })
   }
 
-  /// The ids of the cause and all its symptoms, from the cause down.
+  /// The ids of the cause and of all its symptoms; the cause's id comes first.
   package var ids: [String] { [id] + symptoms.flatMap(\.ids) }
 
   static func union(_ spans: [(from: Int64, to: Int64)]) -> Int64 {
@@ -323,9 +324,9 @@ package struct Detection: Sendable, Hashable {
   /// The affected kind of media: `audio`, `video` or `data`; empty for all.
   package var kind = ""
   package var impact = FindingImpact()
-  /// A severity that differs from the rule's; nil to use that of the rule.
+  /// A severity that differs from the rule's severity; nil if it does not differ.
   package var severity: FindingSeverity?
-  /// What the evidence shows of the cause, if it differs from the rule's other detections.
+  /// How much the evidence shows of the cause, if that differs from the rule's other detections.
   package var basis: FindingBasis?
 
   package init(

@@ -42,7 +42,7 @@ extension TakeFindings {
         + "\(unseen.joined(separator: "; "))"
   }
 
-  /// Returns a table of the worst findings, for a screen with other contents.
+  /// Returns a table of the worst findings, to be shown together with other output.
   ///
   /// - Parameter take: the take's path, for the command that shows all of them.
   func shortText(_ look: TableLook, take: String) -> String {
@@ -60,7 +60,7 @@ extension TakeFindings {
     return text()
   }
 
-  /// The maximum number of lines of the worst findings on a screen with other contents.
+  /// The maximum number of lines in a table that is shown together with other output.
   private static let screenLines = 24
 
   /// Returns rows as a table, followed by what could not be seen.
@@ -237,7 +237,7 @@ extension Finding {
 
 /// Wording that findings share.
 enum FindingWords {
-  /// Returns small numbers as words.
+  /// Returns a number as text: numbers below ten as words.
   static func number(_ count: Int) -> String {
     let words = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
     return words.indices.contains(count) ? words[count] : "\(count)"

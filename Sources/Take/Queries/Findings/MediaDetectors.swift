@@ -54,8 +54,8 @@ extension FindingRule {
     return false
   }
 
-  /// Returns whether the other direction worked meanwhile; a path that is dead in both directions
-  /// is reported elsewhere.
+  /// Returns whether the other direction worked meanwhile; another rule reports a path that is dead
+  /// in both directions.
   private static func arrivedThere(_ gap: CallFacts.SilentWay, _ facts: CallFacts) -> Bool {
     // Reports on that time arrive within six seconds of its end.
     let after = gap.to &+ 6_000_000_000
@@ -185,7 +185,8 @@ extension FindingRule {
           facts.isAgreed(stream.peer, .inbound, stream.kind, at: gap.from)
         else { continue }
         guard try !wasEnded(stream, gap.from, to, connection) else { continue }
-        // A jump beyond what can have been sent is a restart.
+        // If more packets seem to be missing than can have been sent, the sequence numbers
+        // restarted.
         let isPossible = gap.missing <= 32_767 && gap.missing <= (to -| gap.from) / 500_000
         let missing = isPossible ? gap.missing : 0
         found.append(
@@ -199,7 +200,7 @@ extension FindingRule {
     return found
   }
 
-  /// Returns whether sender reports show that more of a stream was sent meanwhile.
+  /// Returns whether sender reports show that packets of a stream were sent in a period.
   private static func countedOn(
     _ stream: CallFacts.Stream, _ from: Int64, _ to: Int64, _ facts: CallFacts
   ) -> Bool {
@@ -344,8 +345,8 @@ func decimal(_ value: Double) -> String {
   return whole % 10 == 0 ? "\(whole / 10).0" : "\(Double(whole) / 10)"
 }
 
-/// Formats a share as a percentage with one decimal; 0 % stands only for no packets, and 100 % only
-/// for all of them.
+/// Formats a share as a percentage with one decimal; a share is rounded neither down to 0 % nor up
+/// to 100 %.
 func percent(_ part: Int64, of whole: Int64) -> String {
   guard whole > 0 else { return "0.0 %" }
   let share = 100 * Double(part) / Double(whole)

@@ -80,7 +80,7 @@ package struct NetworkFacts: Sendable {
   /// Ignores a packet of the common pass over all packets.
   ///
   /// Delays depend on clock rates, which are known only after that pass, so `read` makes another
-  /// one.
+  /// pass.
   mutating func add(_ sight: PacketSight, _ stream: Int) {}
 
   /// Reads descriptions, datagrams and late steps.
@@ -101,10 +101,11 @@ package struct NetworkFacts: Sendable {
       .filter { endpoints.contains($0.actor) }
   }
 
-  /// Where the packets of a path are counted; a path has two ends if the take has both peers.
+  /// An end at which the packets of a path are counted; a path has two ends if the take has both
+  /// peers.
   private struct End {
     var way: Int
-    /// The end's index in `pathUses`; nil if there are too many.
+    /// The end's index in `pathUses`; nil if that list is full.
     var use: Int?
     /// The indexes of the end's streams, by SSRC.
     var streams: [Int64: Int]

@@ -10,7 +10,7 @@ package struct PerceptionFacts: Sendable {
     package var peer: Int64
     package var name: String
     package var track: Int64?
-    /// For `setEnabled` and events: whether it concerns received media.
+    /// For `setEnabled` and events: whether the change concerns received media.
     package var isInbound: Bool
     /// For `setEnabled`, `replaceSource` and events: whether the track has media afterwards.
     package var isOn: Bool
@@ -90,7 +90,7 @@ package struct PerceptionFacts: Sendable {
   /// The times at which peers set or exchanged descriptions.
   package var negotiations: [(peer: Int64, at: Int64)] = []
   /// The limits for sent video in the remote description (`b=`), in bits per second, and when each
-  /// one began to apply.
+  /// limit began to apply.
   package var lines: [(peer: Int64, at: Int64, limit: Int64)] = []
   /// The limits for received video that the local description states (`b=`).
   package var receiveLines: [(peer: Int64, at: Int64, limit: Int64)] = []
@@ -139,8 +139,8 @@ package struct PerceptionFacts: Sendable {
       packets: 1)
   }
 
-  /// The minimum time by which a displaced packet is late, in nanoseconds; less does not affect
-  /// playout.
+  /// The minimum time by which a displaced packet is late, in nanoseconds; shorter delays do not
+  /// affect playout.
   private static let leastDisplacement: Int64 = 10_000_000
 
   private mutating func order(_ sight: PacketSight, _ stream: Int) {
@@ -169,10 +169,10 @@ package struct PerceptionFacts: Sendable {
     if latest[stream].count > 96 { latest[stream].removeFirst(48) }
   }
 
-  /// Reads facts other than those about RTP packets, such as descriptions, captured frames,
+  /// Reads facts that do not come from RTP packets, such as descriptions, captured frames,
   /// concealment and statistics.
   ///
-  /// They depend on no other facts of the call.
+  /// These facts do not depend on other facts of the call.
   init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     try readChanges(connection)
     try readDescriptions(connection)
@@ -184,7 +184,7 @@ package struct PerceptionFacts: Sendable {
     try readSamples(connection)
   }
 
-  /// Adds facts that were read, possibly on another thread, to those about RTP packets.
+  /// Adds facts that were read, possibly on another thread, to the facts about RTP packets.
   mutating func join(_ read: PerceptionFacts) {
     let (slow, displaced) = (slowFrames, displaced)
     self = read

@@ -4,7 +4,7 @@ import Wire
 ///
 /// The detections have the ids of the rules that examine frames in other takes.
 enum ReportedDetectors {
-  /// Returns what the given rules detect in the statistics of reported connections.
+  /// Returns what the rules detect in the statistics of reported connections.
   static func found(_ facts: CallFacts, rules: [FindingRule]) -> [Detection] {
     guard !facts.countedSamples.isEmpty else { return [] }
     let ids = Set(rules.map(\.id))

@@ -20,7 +20,7 @@ package struct CountedStream: Sendable {
   fileprivate var framesBefore: Int64 = 0
 }
 
-/// One sample of another stack's counters for a stream; counters that it lacks are nil.
+/// One sample of another stack's counters for a stream; missing counters are nil.
 struct CountedSample {
   var peer: Int64
   var at: Int64

@@ -48,7 +48,8 @@ package struct SenderFacts: Sendable {
     var lanes = [Lane(), Lane()]
   }
 
-  /// Audio or video, which are kept apart since only one of them may be delayed.
+  /// The delays of audio or of video, which are kept apart because only one of the two may be
+  /// delayed.
   fileprivate struct Lane {
     var part: Int32 = 0
     var second = Int64.min

@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-/// What rules examine of a session description that a peer sent or received.
+/// The parts that rules examine of a session description that a peer sent or received.
 package struct SignaledDescription: Sendable {
   /// The description's type; provisional answers count as answers.
   package enum Kind: Sendable, Hashable { case offer, answer }
@@ -271,7 +271,7 @@ extension NetworkFacts {
   /// Returns the codecs that a peer may receive or send, by payload type; empty unless the take has
   /// both descriptions.
   ///
-  /// The answer may give a codec another payload type, so codecs are matched by name.
+  /// The answer may assign another payload type to a codec, so codecs are matched by name.
   package func agreedFormats(of peer: Int64, _ direction: WireDirection) -> [Int64: String] {
     let own = descriptions(of: peer)
     var names: [Bool: Set<String>] = [:]

@@ -29,7 +29,7 @@ package struct StatSample: Sendable {
   package var rid: String
   package var reason: String
   package var decoder: String
-  /// The values in the order of `Member`; NaN where the sample lacks one.
+  /// The values in the order of `Member`; NaN for members that the sample lacks.
   fileprivate var values: [Double]
 
   package subscript(member: Member) -> Double? {
@@ -63,7 +63,7 @@ struct StatRun {
 }
 
 extension StatRun {
-  /// Returns the periods that begin with a value of at least `on` and end with one below `off`.
+  /// Returns the periods that begin with a value of at least `on` and end with a value below `off`.
   ///
   /// Periods shorter than `nanoseconds` are left out. More than five seconds without a sample end a
   /// period, because the values during that time are unknown.

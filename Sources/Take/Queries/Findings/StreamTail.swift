@@ -13,7 +13,7 @@ struct StreamTail: Sendable {
   var payloadType: Int64 = 0
   var partFirst: Int64 = 0
   var partPackets: Int64 = 0
-  /// A bitmap of the 1,024 sequence numbers up to the highest: set for those that arrived.
+  /// A bitmap of the 1,024 sequence numbers up to the highest; a bit is set if the packet arrived.
   var window = [UInt64](repeating: 0, count: 16)
   /// The minimum delay so far: arrival time minus media time, in nanoseconds.
   var leastDelay = Int64.max
@@ -84,8 +84,8 @@ struct PictureGap: Sendable {
   /// The mean of up to thirty preceding frame intervals in nanoseconds; nil if the gap is not a
   /// freeze as defined for W3C `freezeCount`.
   var freezeMean: Double?
-  /// The packets received and missing in the gap, and the sender's longest pause in nanoseconds: a
-  /// time without packets in which the stream's clock advanced as much.
+  /// The packets received and missing in the gap, and the sender's longest pause in nanoseconds.
+  /// During a pause, no packet arrives and the stream's clock advances by the same time.
   var packets: Int64 = 0
   var missing: Int64 = 0
   var paused: Int64 = 0
@@ -94,7 +94,8 @@ struct PictureGap: Sendable {
   var allPaused: Int64 = 0
   /// How many nanoseconds of the gap a dead path or a stopped process accounts for.
   var held: Int64 = 0
-  /// The RTP timestamp of the last frame before the gap; what was missing up to there was repaired.
+  /// The RTP timestamp of the last frame before the gap; any missing packets up to that frame were
+  /// repaired.
   fileprivate var beforeTime: Int64
   fileprivate var earlyRow: Int64
   fileprivate var fromRow: Int64
@@ -113,9 +114,10 @@ struct PictureGap: Sendable {
   /// Whether a dead path or a stopped process accounts for more than half of the gap.
   var isHeld: Bool { held *| 2 > length }
 
-  /// Whether the gap is a freeze as defined for W3C `freezeCount` even without the sender's pauses.
+  /// Whether the gap is a freeze as defined for W3C `freezeCount` even if the sender's pauses are
+  /// subtracted.
   ///
-  /// There is always some pause between two frames. Only clearly longer ones are subtracted, and
+  /// There is always some pause between two frames. Only clearly longer pauses are subtracted, and
   /// only if no packet is missing.
   var isFreeze: Bool {
     guard let mean = freezeMean, !isPause else { return false }
@@ -240,8 +242,8 @@ struct PictureGap: Sendable {
 extension CallFacts {
   /// Returns when the take or the peer's connection ended, whichever is earlier.
   ///
-  /// An observer may go on after a call, so an observed peer's connection ends with the last
-  /// datagram in either direction. Both directions count, because one end may go on sending over a
+  /// An observer may keep running after a call, so an observed peer's connection ends with the last
+  /// datagram in either direction. Both directions count, because one end may keep sending over a
   /// failed path.
   func lastMoment(of peer: Int64) -> Int64 {
     let closed = states.first {

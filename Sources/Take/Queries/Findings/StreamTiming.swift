@@ -19,7 +19,7 @@ package struct StreamTiming: Sendable {
     package var swings: Int32
     /// The largest increase in delay from one packet to the next, in microseconds.
     package var leap: Int64
-    /// Only delays in the same part are comparable: a pause or a clock change begins a new one.
+    /// Only delays in the same part are comparable: a pause or a clock change begins a new part.
     package var part: Int32
   }
 
@@ -31,7 +31,7 @@ package struct StreamTiming: Sendable {
     package var length: Int64
   }
 
-  /// How a packet differs from the one before it.
+  /// How a packet differs from the previous packet.
   struct Step {
     /// The advance of the sequence number.
     var numbers: Int64

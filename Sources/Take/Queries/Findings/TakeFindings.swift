@@ -7,7 +7,7 @@ package struct TakeFindings: Sendable {
   package private(set) var findings: [Finding] = []
   /// All detections in time order, before they are divided into causes and symptoms.
   package private(set) var detections: [Detection] = []
-  /// What the take did not record, by kind of gap; such gaps make findings less certain.
+  /// What the take did not record, by kind of gap; gaps make findings less certain.
   package private(set) var unseen: [String] = []
   /// A summary of what was examined, as in `2 peers, 4 streams of media, 900 packets of RTP over
   /// 12.000 s`.
@@ -25,20 +25,21 @@ package struct TakeFindings: Sendable {
     rules: [FindingRule] = FindingRule.all
   ) throws(TapeError) {
     let connection = try TakeFile.openForQueries(path)
-    // In a take that is being recorded, a second connection would see more than the first.
+    // In a take that is being recorded, a second connection would see more rows than the first.
     let asked =
       selection == TakeSelection() && !TakeFile.hasLog(path)
       ? ConcurrentWork<Asked?, Never>(named: "retake-findings") { Asked(path, rules) } : nil
     try self.init(path: path, connection, selection, rules, asked)
   }
 
-  /// What a second thread reads from an entire take, because it depends on no other facts.
+  /// Facts and detections that a second thread reads from an entire take, because they depend on
+  /// nothing else.
   private struct Asked: Sendable {
     let perception: PerceptionFacts
     /// The detections of each rule that is a query, by the rule's identifier.
     private(set) var detections: [String: [Detection]] = [:]
 
-    /// Fails on an error, which the first thread will encounter as well and report.
+    /// Fails on an error; the first thread encounters the same error and reports it.
     init?(_ path: String, _ rules: [FindingRule]) {
       do {
         let connection = try TakeFile.openForQueries(path)
@@ -213,9 +214,10 @@ extension CallFacts {
 
 /// Distinguishes causes from symptoms.
 ///
-/// A detection is a symptom of another one if its rule names the other's rule as a cause, both are
-/// about the same subject, and it began shortly before, during or soon after the other. The
-/// remaining detections are causes; those from the same rule about the same subject form a finding.
+/// A detection is a symptom of a second detection if its rule names the second detection's rule as
+/// a cause, both are about the same subject, and it began shortly before, during or soon after the
+/// second detection. The remaining detections are causes; causes from the same rule about the same
+/// subject form a finding.
 struct FindingTree {
   private(set) var findings: [Finding] = []
 
@@ -231,7 +233,7 @@ struct FindingTree {
   /// A symptom may begin up to this long before its cause, in nanoseconds.
   ///
   /// Values per second begin with the second, and a freeze begins with the frame before the lost
-  /// one.
+  /// frame.
   private static let lead: Int64 = 1_200_000_000
   /// A symptom may begin up to this long after its cause ended, in nanoseconds.
   private static let lag: Int64 = 3_000_000_000
@@ -288,7 +290,8 @@ struct FindingTree {
         let candidates = (places[cause] ?? []).filter { isCause($0, of: place) }
         let isExplained = !Self.stalls.contains(cause) || isExplained(symptom, by: candidates)
         guard isExplained else { continue }
-        // A cause that overlaps the symptom is preferred, then one that begins close to it.
+        // A cause that overlaps the symptom is preferred, and then a cause that begins close to the
+        // symptom.
         guard let best = candidates.max(by: { nearness($0, place) < nearness($1, place) }) else {
           continue
         }
@@ -298,7 +301,7 @@ struct FindingTree {
     }
   }
 
-  /// The rules for stalls; they explain only harm of about their own length.
+  /// The rules for stalls; a stall explains only harm that lasts about as long as the stall.
   private static let stalls: Set = ["process-starved", "peer-starved", "path-stalled"]
 
   /// Returns whether stalls lasted long enough to explain a symptom's harm; if not, something else,
@@ -389,8 +392,8 @@ struct FindingTree {
   /// The shortest harm that participants notice, in seconds over all streams together.
   private static let leastNoticed = 0.5
 
-  /// Returns the worst severity of the detections, or medium if that is high but the harm was too
-  /// short to be noticed.
+  /// Returns the worst severity of the detections, or medium if the worst is high but the harm was
+  /// too short to be noticed.
   private func severity(of all: [Detection]) -> FindingSeverity {
     func severity(_ one: Detection) -> FindingSeverity {
       one.severity ?? rules[one.rule]?.severity ?? .medium
@@ -403,7 +406,7 @@ struct FindingTree {
     return isShort ? .medium : .high
   }
 
-  /// Sets a finding's confidence to that of its most certain detection.
+  /// Sets a finding's confidence to the confidence of its most certain detection.
   private func judge(_ finding: inout Finding, _ rule: FindingRule) {
     for detection in finding.detections {
       guard let basis = detection.basis ?? rule.basis else { continue }
@@ -427,7 +430,7 @@ struct FindingTree {
     finding.detections + finding.symptoms.flatMap { all(of: $0) }
   }
 
-  /// Orders findings: critical ones first, then by impact, severity and length.
+  /// Orders findings: critical findings first, then by impact, severity and length.
   ///
   /// A problem that may be intended is listed after the others, however long it lasted.
   private func isWorse(_ one: Finding, _ other: Finding) -> Bool {

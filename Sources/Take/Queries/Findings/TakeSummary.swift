@@ -306,7 +306,7 @@ extension TakeSummary {
   }
 
   private func cells(_ media: Media) -> [String] {
-    // The size of video that no codec processed here may be unknown.
+    // The size may be unknown if no local codec processed the video.
     let size = media.width > 0 ? "\(media.width)x\(media.height), " : ""
     let picture =
       media.width > 0 || media.framesPerSecond > 0

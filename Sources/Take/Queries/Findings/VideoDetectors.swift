@@ -277,7 +277,7 @@ extension FindingRule {
         while last < track.voices.count, share(track.voices[last]) {
           blocks +|= Int64(track.voices[last].blocks)
           concealed +|= Int64(track.voices[last].concealed -| track.voices[last].spared)
-          // With DTX a second has few blocks, so a few concealed ones are already a large share.
+          // With DTX, a second has few blocks, so a few concealed blocks are already a large share.
           let part = Int64(track.voices[last].concealed -| track.voices[last].spared)
           let isLong =
             Double(part *| blockNanoseconds) * 100 >= limits["least_share"] * 1_000_000_000
@@ -298,8 +298,8 @@ extension FindingRule {
 
   /// Returns a detection of the concealment in some seconds of a track.
   ///
-  /// If they contain nearly all of the track's blocks, it uses the track's totals, so that it
-  /// agrees with the summary.
+  /// If these seconds contain nearly all of the track's blocks, the detection states the track's
+  /// totals, so that it agrees with the summary.
   private static func concealment(
     _ track: CallFacts.Track, _ time: Range<Int>, _ counts: (concealed: Int64, blocks: Int64),
     severity: FindingSeverity?, reason: String

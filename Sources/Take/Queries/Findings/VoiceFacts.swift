@@ -44,8 +44,8 @@ struct VoiceFacts: Sendable {
   struct Hidden: Sendable {
     var place: Int
     var at: Int64
-    /// The RTP timestamp of the last unconcealed block before this one; if there is none, that of
-    /// the next unconcealed block.
+    /// The RTP timestamp of the last unconcealed block before this block, or of the next
+    /// unconcealed block if there is none.
     var rtpTime: Int64
   }
 
@@ -185,8 +185,8 @@ struct VoiceFacts: Sendable {
 
   /// Distinguishes concealed blocks that hide a loss from the others.
   ///
-  /// In the others, the sender paused (DTX) or stopped, or playout slowed down
-  /// (insertedSamplesForDeceleration).
+  /// Other blocks are concealed because the sender paused (DTX) or stopped, or because playout
+  /// slowed down (insertedSamplesForDeceleration).
   private mutating func judge(_ place: Int, next: Block?, _ track: inout CallFacts.Track) {
     let (former, concealed) = (playing[place].former, playing[place].concealed)
     guard !concealed.isEmpty else { return }
@@ -323,8 +323,8 @@ package struct PlayoutJudge: Sendable {
   package struct Concealed: Sendable {
     package var track: UInt32
     package var at: Int64
-    /// The RTP timestamp of the last unconcealed block before this one; if there is none, that of
-    /// the next unconcealed block.
+    /// The RTP timestamp of the last unconcealed block before this block, or of the next
+    /// unconcealed block if there is none.
     package var rtpTime: UInt32
   }
 

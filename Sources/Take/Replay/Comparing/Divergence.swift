@@ -17,7 +17,8 @@ package struct Divergence: Hashable, Sendable, Codable {
   package var layer: String
   /// The output that differs, as in `packet out STUN Binding request to 127.0.0.1:5000`.
   package var what: String
-  /// The field that differs: a column, or in a packet's bytes the protocol's field with its offset.
+  /// The field that differs: a column or, within a packet's bytes, a protocol field with the
+  /// offset.
   package var field: String
   package var recorded: String
   package var replayed: String
@@ -177,7 +178,7 @@ private struct Finding {
     replayed = excerpt(new, around: offset)
   }
 
-  /// Sets the field and its two values; if they are long, only the part around the difference.
+  /// Sets the field and its two values; long values are cut to the part around the difference.
   private mutating func setText(_ name: String, _ old: String, _ new: String) {
     field = name
     let longest = 100

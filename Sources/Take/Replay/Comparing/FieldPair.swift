@@ -39,7 +39,7 @@ extension FieldPair {
     return distinctive(pairs.filter { !$0.isEqual || !Table.packet.columnNames.contains($0.name) })
   }
 
-  /// Reduces a long list to the fields that differ and to the first ones, which identify the
+  /// Reduces a long list to the fields that differ and the first fields, which identify the
   /// message.
   private static func distinctive(_ pairs: [FieldPair]) -> [FieldPair] {
     guard pairs.count > FieldPair.manyFields, pairs.contains(where: { !$0.isEqual }) else {
@@ -194,8 +194,8 @@ extension FieldPair {
 struct DecodedField {
   var name: String
   var value: String
-  /// The bytes that the value shows, perhaps only the first ones; nil if the value is not made from
-  /// bytes, or shows all of them as text.
+  /// The bytes behind the value, which may show only the first of them; nil if the value was not
+  /// made from bytes, or shows all of them as text.
   var bytes: [UInt8]?
 
   /// The maximum number of bytes that a value shows in hexadecimal; as text, it shows up to twice
@@ -261,7 +261,7 @@ struct DocumentFields {
     }
   }
 
-  /// Adds the lines of a session description, numbering those that have the same type in a section.
+  /// Adds the lines of a session description, numbering lines of the same type within a section.
   private mutating func addDescription(_ text: String, at path: String) {
     var section = "session"
     var sections = 0
@@ -271,7 +271,7 @@ struct DocumentFields {
         sections += 1
         section = "m-section \(sections)"
       }
-      // Attributes are told apart by name, and other lines by their type (RFC 8866 section 5).
+      // Attributes are distinguished by name, and other lines by type (RFC 8866 section 5).
       let isAttribute = line.hasPrefix("a=")
       let key = "\(section) \(isAttribute ? line.prefix { $0 != ":" } : line.prefix(2))"
       let count = counts[key, default: 0] + 1

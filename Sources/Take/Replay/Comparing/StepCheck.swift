@@ -28,7 +28,7 @@ struct ExecutedChunk: Sendable {
 
 /// Compares the stack's behaviour with the recording, step by step, up to the first difference.
 ///
-/// Another thread may read the result while one compares.
+/// One thread may read the result while another compares.
 final class StepCheck: Sendable {
   /// A difference, with the data for a report about it.
   struct Finding: Sendable {
@@ -61,7 +61,7 @@ final class StepCheck: Sendable {
   /// The time of the last step before the first difference.
   var at: Instant { comparison.withLock { $0.at } }
 
-  /// Locks a mutex once, as `TapeWalk.prepareForCopy` explains.
+  /// Locks a mutex once, for the reason that `TapeWalk.prepareForCopy` explains.
   static func useLock() { Mutex(0).withLock { $0 += 1 } }
 
   /// Compares a chunk's executed steps; does nothing once the check is done.
@@ -168,7 +168,7 @@ private struct Comparison {
   private mutating func remember(_ steps: ArraySlice<TapeChunk.Step>) {
     guard !hasFinding else { return }
     let length = Divergence.historyLength
-    // On a slice, `suffix` does not copy every step to find the last ones.
+    // On a slice, `suffix` does not copy every step to find the last steps.
     let last: ArraySlice<TapeChunk.Step> = steps.suffix(length)
     if history.count + last.count > 2 * length {
       history.removeFirst(min(history.count, length))
@@ -179,7 +179,7 @@ private struct Comparison {
 
 // MARK: - CheckLine
 
-/// Runs a check, on a thread of its own if codecs run.
+/// Runs a check, on a separate thread if codecs run.
 ///
 /// Codecs would otherwise wait while digests of frames are computed. Without codecs, the calling
 /// thread compares: the outputs are still in the processor's caches, and their memory is reused
@@ -196,7 +196,7 @@ final class CheckLine: Sendable {
   private static let depth = 8
 
   /// - Parameters:
-  ///   - isThread: whether to compare on a thread of its own.
+  ///   - isThread: whether to compare on a separate thread.
   ///   - recycle: receives each chunk after it has been compared.
   init(
     _ check: StepCheck, isThread: Bool,
@@ -222,7 +222,7 @@ final class CheckLine: Sendable {
     return next.chunk
   }
 
-  /// Compares a chunk or queues it; returns false once a difference has been found.
+  /// Compares a chunk or queues it; returns false once no further chunk is needed.
   func put(_ executed: consuming ExecutedChunk) -> Bool {
     guard let queue else {
       check.compare(executed)
@@ -247,8 +247,8 @@ final class CheckLine: Sendable {
 
 /// The first difference between a re-executed step and its recording.
 enum StepDifference {
-  /// Two rows of the same table differ in a column; the row numbers are indexes into both row
-  /// lists.
+  /// Two rows of the same table differ in a column; each row number is an index into its own row
+  /// list.
   case value(recorded: Int, replayed: Int, column: Int)
   /// Two rows of different tables, or a row that only one side has.
   case row(recorded: Int?, replayed: Int?)

@@ -159,7 +159,7 @@ extension StepCondition {
 
   private static let protocols = ["stun", "dtls", "rtp", "rtcp"]
 
-  /// The states of each state machine, named as by W3C and RFC 9429.
+  /// The states of each state machine, with the names that W3C and RFC 9429 use.
   private static let stateNames = [
     "signaling": [
       "stable", "have-local-offer", "have-remote-offer", "have-local-pranswer",

@@ -2,7 +2,7 @@ package import Stats
 package import Tape
 package import Wire
 
-/// A condition that selects steps of a take, in the words of its tables.
+/// A condition that selects steps of a take, in terms of the take's tables and columns.
 ///
 ///     12.3s   step:120   state ice-connection failed   packet rtcp pli   packet in rtp sequence>=9
 ///     frame in video key   event refused   call createOffer   message offer   stat freezeCount>0
@@ -194,7 +194,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The state machines of a connection and their states, by W3C's names where there are any.
+  /// The state machines of a connection and their states, with W3C's names where they exist.
   static let states = [
     "signaling", "ice-connection", "ice-gathering", "connection", "dtls", "sctp", "establishment",
     "new", "checking", "connecting", "connected", "completed", "disconnected", "failed", "closed",
@@ -221,8 +221,8 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
 
   // MARK: Matching
 
-  /// Returns whether an executed step satisfies the condition; `stats` is called only if it needs
-  /// them.
+  /// Returns whether an executed step satisfies the condition; `stats` is called only for a
+  /// condition about stats.
   package func matches(
     _ step: TapeChunk.Step, _ rows: RowList, _ memory: RowMemory, stats: () -> StatsReport
   ) -> Bool {
@@ -286,7 +286,7 @@ extension StepCondition {
 extension StepCondition {
   /// Returns whether the condition selects the datagram that a step received.
   ///
-  /// It also does so if it matches a row about the datagram's contents, such as an RTCP block.
+  /// A condition about the datagram's contents, such as an RTCP block, selects the datagram too.
   package func selects(_ step: TapeChunk.Step, _ rows: RowList, _ memory: RowMemory) -> Bool {
     guard step.head.kind == .datagram, case .rows(let tables) = subject else { return false }
     return step.rows.contains { row in

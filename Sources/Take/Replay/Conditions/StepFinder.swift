@@ -73,7 +73,7 @@ package final class StepFinder {
       let statement = try connection.prepare(sql)
       while try statement.step() {
         let (row, peer, isInput) = statement.values(Int64.self, UInt32.self, Bool.self)
-        // The first three columns are the row, the peer and whether it is an input.
+        // The first three columns are the row, the peer and whether the row is an input.
         let values = columns(of: table).indices.map { statement.value(3 + $0) ?? .null }
         var rows = RowList()
         rows.append(table, values)
@@ -141,7 +141,7 @@ package final class StepFinder {
 
 extension StepFinder {
   /// Returns the ranges of steps within which a condition about a counter becomes true; nil if
-  /// samples cannot tell.
+  /// samples do not show it.
   ///
   /// If one sample is below the threshold and the next one above, the counter reached it between
   /// them. If the stream ended with the counter below the threshold, the counter may still have
@@ -225,7 +225,7 @@ extension StepFinder {
       return low > 0 ? steps[low - 1] : nil
     }
 
-    /// Returns all ranges in order, merging those that overlap or touch.
+    /// Returns all ranges in order, merging ranges that overlap or touch.
     func spans(stepCount: Int) -> [ClosedRange<Int>] {
       var spans = spans
       for object in objects.values where object.value <= growth.threshold + growth.slack {

@@ -167,7 +167,7 @@ final class RedactedMedia {
 
   // MARK: AV1
 
-  /// Redacts an OBU or the first part of one, but keeps its header and, in a frame, the first byte;
+  /// Redacts an OBU or its first part, but keeps the header and, in a frame, the first byte;
   /// sequence headers and temporal delimiters are kept whole.
   private static func obu(_ bytes: [UInt8]) -> [UInt8] {
     guard let first = bytes.first else { return bytes }
@@ -291,8 +291,8 @@ struct RedactedSCTP {
     [UInt8](repeating: isBinary ? 0xaa : UInt8(ascii: "x"), count: bytes.count)
   }
 
-  /// Returns whether a datagram is an SCTP packet, that is, chunks fill it exactly and its checksum
-  /// is right or zero (RFC 9653).
+  /// Returns whether a datagram is an SCTP packet: chunks must fill it exactly, and the checksum
+  /// must be right or zero (RFC 9653).
   static func isPacket(_ bytes: [UInt8]) -> Bool {
     guard bytes.count >= 16 else { return false }
     var offset = 12

@@ -9,7 +9,7 @@ import Wire
 
 /// Replaces the contents of datagrams without changing their length.
 ///
-/// Integrity tags, checksums and encryption are computed anew, so the datagrams stay valid.
+/// Integrity tags, checksums and encryption are recomputed, so the datagrams stay valid.
 final class RedactedPackets {
   private let text: RedactedText
   private let media: RedactedMedia
@@ -59,8 +59,8 @@ final class RedactedPackets {
       resealings += [true, false].compactMap {
         RecordResealing(suite, old: old, new: new, isClient: $0)
       }
-      // The chosen profile was sent encrypted, so all are tried; only the right one decrypts a
-      // packet.
+      // The chosen profile was sent encrypted, so all profiles are tried; only the right one
+      // decrypts a packet.
       for profile in RedactedAssociation.profiles {
         guard let before = old.srtpKeys(profile, suite), let after = new.srtpKeys(profile, suite),
           let protection = SRTPSuite(profile)
@@ -135,8 +135,8 @@ final class RedactedPackets {
       let key = secrets.newKey(of: message, text)
       let tag: [UInt8]
       if let key {
-        // For the tag, the header's length includes attributes only up to this one (RFC 8489
-        // section 14.5).
+        // The tag is computed as if this attribute were the last one, so the length in the header
+        // ends with it (RFC 8489 section 14.5).
         var covered = Array(made[..<(integrity.lowerBound - 4)])
         let length = integrity.upperBound - STUNMessage.headerLength
         covered[2] = UInt8(truncatingIfNeeded: length >> 8)
@@ -207,7 +207,7 @@ final class RedactedPackets {
   private func dtls(_ bytes: [UInt8], of peer: UInt32, _ isInbound: Bool) -> [UInt8] {
     var made: [UInt8] = []
     var offset = 0
-    // DTLS 1.3 records have a different header (RFC 9147 section 4).
+    // A record of DTLS 1.3 has a different header (RFC 9147 section 4).
     while offset < bytes.count {
       if bytes[offset] & 0xe0 == 0x20 {
         guard peer == 0, let made13 = resealed(bytes, at: &offset) else { break }
@@ -223,7 +223,8 @@ final class RedactedPackets {
         copy.fragment = HandshakeText.replaced(record.fragment, standIns)
       }
       made += copy.bytes
-      // The record keeps its own version, since a first hello may have DTLS 1.0's.
+      // The record keeps its own version, since a first ClientHello may have the version of DTLS
+      // 1.0.
       if before + 2 < made.count { made[before + 1] = bytes[before + 1] }
       if before + 2 < made.count { made[before + 2] = bytes[before + 2] }
     }
@@ -342,7 +343,7 @@ final class RedactedAssociation {
       clientRandom: renewed(old.clientRandom), serverRandom: renewed(old.serverRandom),
       masterSecret: renewed(old.masterSecret))
     let other = role == .client ? DTLSRole.server : .client
-    // The first element is for received records, the second for sent ones.
+    // The first element is for received records, the second for sent records.
     records = [other, role].map { sender in
       guard let before = DTLSRecordProtection(old, cipherSuite: found.cipherSuite, sender: sender),
         let after = DTLSRecordProtection(new, cipherSuite: found.cipherSuite, sender: sender)
@@ -427,7 +428,7 @@ final class RedactedAssociation {
 
 /// Passwords that authenticate STUN and TURN messages.
 final class STUNSecrets {
-  /// The ICE passwords (RFC 8489 section 9.1); the one that matched last is tried first.
+  /// The ICE passwords (RFC 8489 section 9.1); the password that matched last is tried first.
   private var passwords: [String] = []
   /// The TURN names and passwords, and the realms of TURN servers (RFC 8489 section 9.2).
   private var accounts: [(name: String, password: String)] = []

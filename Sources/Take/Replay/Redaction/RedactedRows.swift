@@ -30,7 +30,7 @@ final class RedactedRows {
 
   private var parts: Redaction.Parts { text.standIns.parts }
 
-  /// Returns the rows of a step, redacted.
+  /// Returns the redacted rows of a step.
   func mapped(_ step: TapeChunk.Step, _ rows: RowList) -> RowList {
     var copy = RowList()
     let actor = step.head.actor

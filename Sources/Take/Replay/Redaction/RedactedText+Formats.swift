@@ -43,7 +43,7 @@ extension RedactedText {
     return String(decoding: made, as: UTF8.self)
   }
 
-  /// Redacts a member's name unless it looks like a key of a format.
+  /// Redacts a member's name unless it looks like a fixed key of a JSON format.
   private func key(_ text: String) -> String {
     let isName = text.utf8.allSatisfy { byte in
       switch byte {
@@ -58,7 +58,8 @@ extension RedactedText {
     if let known = standIns.known(text), !Vocabulary.isCommon(text) { return known }
     guard isName, text.utf8.count < 32 else {
       if let list = addressList(text) { return list }
-      // Names may have blanks, at signs and letters beyond ASCII; keys of formats have none.
+      // Names may contain spaces, at signs and letters beyond ASCII, which fixed keys of formats do
+      // not.
       let isChosen = text.utf8.contains { $0 >= 0x80 || $0 == 32 || $0 == UInt8(ascii: "@") }
       return isChosen ? standIns.word(text, .names) : free(text)
     }
@@ -67,7 +68,7 @@ extension RedactedText {
 
   // MARK: Descriptions
 
-  /// Redacts a session description or some lines of one.
+  /// Redacts a session description or a part of one, line by line.
   func sdp(_ text: String) -> String {
     // Lines are split by bytes, because Swift treats CR LF as a single character.
     text.utf8.split(separator: 10, omittingEmptySubsequences: false).map { line in
@@ -156,7 +157,7 @@ extension RedactedText {
   func srtpKey(_ text: String) -> String {
     var rest = text[...]
     var made = ""
-    // Base64 may end with equals signs, but after WHICH and its equals sign there is more text.
+    // Base64 may end with equals signs, but the equals sign after WHICH is followed by more text.
     if let sign = rest.firstIndex(of: "="), rest[sign...].contains(where: { $0 != "=" }) {
       let which = String(rest[..<sign])
       made = (which.hasPrefix("ssrc:") ? which : host(which)) + "="
@@ -235,7 +236,7 @@ extension RedactedText {
     }.joined(separator: ".")
   }
 
-  /// Redacts a URL, including those of STUN and TURN servers.
+  /// Redacts a URL, which may be the URL of a STUN or TURN server.
   func url(_ text: String) -> String {
     let isServer = Self.schemes.contains(where: text.hasPrefix)
     let site = text.firstRange(of: "://").map { text[$0.upperBound...] } ?? ""
@@ -338,7 +339,7 @@ enum JSONLiteral {
     return nil
   }
 
-  /// Decodes a JSON string that is given with its quotation marks.
+  /// Decodes a JSON string literal, which includes its quotation marks.
   static func text(_ literal: ArraySlice<UInt8>) -> String {
     let inner = literal.dropFirst().dropLast()
     guard inner.contains(UInt8(ascii: "\\")) else { return String(decoding: inner, as: UTF8.self) }

@@ -6,16 +6,16 @@ import Wire
 /// Replaces names, secrets and addresses in text such as descriptions, JSON, URLs and chat
 /// messages.
 ///
-/// `value` redacts text from outside: everything that is not known to be harmless. `free` redacts
-/// Retake's own text: only what was replaced elsewhere.
+/// `value` is for text from outside, and redacts everything that is not known to be harmless.
+/// `free` is for Retake's own text, and redacts only addresses and what was replaced elsewhere.
 struct RedactedText {
   let standIns: StandIns
-  /// Who wrote the text, which determines what is kept unless the key already does.
+  /// Who wrote the text, which determines what is kept unless its JSON key already determines it.
   enum Author {
     case anybody
-    /// An application that calls a machine of Retake: API names are kept.
+    /// An application that calls one of Retake's machines; API names are kept.
     case caller
-    /// A machine of Retake, which only repeats names from its inputs.
+    /// One of Retake's machines, which only repeats names from its inputs.
     case machine
   }
   private var author = Author.anybody
@@ -70,7 +70,7 @@ struct RedactedText {
     "channelid", "connectionid", "uid", "device", "portname", "title", "group", "metadata",
     "remotestreamids", "cname",
   ]
-  /// Keys whose values are words of a format, or only distinguish objects within the take.
+  /// Keys whose values are fixed words of a format, or only distinguish objects within the take.
   private static let structuralKeys: Set<String> = [
     "format", "codec", "mimetype", "sdpfmtpline", "uri", "mid", "sdpmid", "tlsversion",
     "dtlscipher", "srtpcipher", "tlsgroup", "ciphersuite", "profile", "version", "candidatetype",
@@ -188,7 +188,8 @@ struct RedactedText {
 
   static let schemes = ["stun:", "stuns:", "turn:", "turns:"]
 
-  /// Returns whether a program generated the text as the id of a stats object or in signaling.
+  /// Returns whether the text is an id that a program generated, for a stats object or in
+  /// signaling.
   private func isIdentifier(_ text: String, _ key: String) -> Bool {
     guard key == "id" || key.hasSuffix("id"), author == .anybody,
       !RedactedText.namingIdentifiers.contains(where: key.hasPrefix)

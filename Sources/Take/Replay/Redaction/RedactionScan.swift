@@ -3,7 +3,7 @@ import ICE
 import Tape
 import Wire
 
-/// Searches a redacted take for what was removed from it.
+/// Searches a redacted take for the originals that were replaced in it.
 ///
 /// It searches the file's raw bytes, including free pages, and the decompressed values of all rows.
 /// It recognizes originals in UTF-8, UTF-16, hexadecimal, and base64 at any offset, and also

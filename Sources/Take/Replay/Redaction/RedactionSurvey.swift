@@ -8,8 +8,10 @@ import Wire
 /// Facts about a take that must be known before its first row is redacted, such as certificates,
 /// keys, passwords, payload types and addresses.
 struct RedactionSurvey {
-  /// A DTLS association: an endpoint's, as its `secured` and `keylog` events describe it, or an
-  /// observed one (peer 0) whose master secret is in a key log.
+  /// A DTLS association whose keys are known.
+  ///
+  /// An endpoint's association is described by its `secured` and `keylog` events. For an observed
+  /// association (peer 0), the master secret is in a key log.
   struct Association {
     var peer: UInt32
     var secrets: DTLSSecrets

@@ -16,7 +16,7 @@ final class StandIns {
   private let secret: [UInt8]
   private var words: [String: String] = [:]
   private var given: Set<String> = []
-  /// Phrases of more than one word; `free` searches for each of them.
+  /// Phrases of more than one word; `RedactedText.free` searches for each of them.
   private(set) var phrases: [(old: String, new: String)] = []
   /// The ids of stats objects in another stack's reports.
   var objects: Set<String> = []
@@ -24,7 +24,7 @@ final class StandIns {
   private var networks: [UInt64: UInt64] = [:]
   private var networkCounts: [UInt64: UInt64] = [:]
   private var hostCounts: [UInt64: UInt64] = [:]
-  /// The original addresses and networks, which cannot be stand-ins.
+  /// The original addresses and networks, which must not be used as stand-ins.
   private var originalAddresses: Set<IPAddress> = []
   private var originalNetworks: Set<UInt64> = []
 
@@ -67,10 +67,9 @@ final class StandIns {
     if !old.utf8.allSatisfy(StandIns.isWordByte) { phrases.append((old, new)) }
   }
 
-  /// Returns a word's stand-in, or the word itself if it is common or its part is not redacted.
+  /// Returns a word's stand-in, or the word itself if it is common or `part` is not redacted.
   ///
-  /// A word that is redacted as part of something else is replaced here too, so that it is the same
-  /// everywhere.
+  /// A word that already has a stand-in is always replaced, so that it is the same everywhere.
   ///
   /// - Parameter isSecret: whether to replace even a common word.
   func word(_ old: String, _ part: Redaction.Parts, isSecret: Bool = false) -> String {
@@ -223,7 +222,8 @@ final class StandIns {
     case 0xc0_a800..<0xc0_a900: [0xc0_a864..<0xc0_a900, 0xc0_a800..<0xc0_a864]
     case 0x64_4000..<0x64_8000: [0x64_6400..<0x64_8000]
     case 0xa9_fe00..<0xa9_ff00: [0xa9_fe64..<0xa9_ff00, 0xa9_fe01..<0xa9_fe64]
-    // Networks for documentation (RFC 5737), then for benchmarks (RFC 2544), then reserved ones.
+    // Networks for documentation (RFC 5737), then for benchmarks (RFC 2544), then reserved
+    // networks.
     default:
       [
         0xc0_0002..<0xc0_0003, 0xc6_3364..<0xc6_3365, 0xcb_0071..<0xcb_0072, 0xc6_1200..<0xc6_1400,
@@ -251,7 +251,7 @@ final class StandIns {
         rest -= UInt64(range.count)
       }
     }
-    // All networks of the kind are in use, so the last one is shared.
+    // All networks of this kind are in use, so the last one is shared.
     return (ranges.last?.upperBound ?? 1) - 1
   }
 

@@ -6,7 +6,7 @@ import Tape
 /// They are terms of W3C and the RFCs, codec names, stats members, and words of signaling
 /// protocols.
 enum Vocabulary {
-  /// Returns whether a string consists of such words, short numbers and separators.
+  /// Returns whether a string consists of common words, short numbers and separators.
   static func isCommon(_ text: String) -> Bool {
     var start = text.utf8.startIndex
     let bytes = text.utf8

@@ -29,7 +29,7 @@ final class FrameScript {
     }
   }
 
-  /// What many frames have in common; a class, because every entry refers to one.
+  /// The properties that many frames share; a class, because every entry refers to a format.
   final class Format {
     let voice: Voice
     let ssrc: UInt32
@@ -56,8 +56,8 @@ final class FrameScript {
       samples = row.samples ?? 0
     }
 
-    /// Whether a codec is called for such a frame; entries for other frames would never be
-    /// consumed.
+    /// Whether a codec is called for frames with this outcome; entries for other frames would never
+    /// be consumed.
     var isAsked: Bool { outcome != "not decoded" && outcome != "passed on" }
   }
 
@@ -94,8 +94,8 @@ final class FrameScript {
   private var source: StepSource?
   private var lines: [Voice: Line] = [:]
   private var step = 0
-  /// The number of frames that were not sent completely, and the first one's step; nil if all were
-  /// sent.
+  /// The number of frames that were not sent completely, and the step of the first one; nil if all
+  /// were sent.
   private(set) var unsent: (count: Int, step: Int)?
   /// The number of frames read so far.
   private var count = 0
@@ -120,7 +120,7 @@ final class FrameScript {
   /// Sets the number of the step that is being replayed.
   func begin(step: Int) { self.step = step }
 
-  /// Returns the queue of a direction, which is created if there is none.
+  /// Returns the queue of a direction; creates it if there is none.
   func line(of voice: Voice) -> Line {
     if let known = lines[voice] { return known }
     let line = Line()

@@ -42,7 +42,7 @@ package final class RecordedSecurity: SecurityFactory {
     return make(parcel.certificates)
   }
 
-  /// Creates a transport with the given certificates as its local ones.
+  /// Creates a transport with these local certificates.
   func make(_ certificates: [[UInt8]]) -> RecordedTransport {
     didSubstitute = true
     let made = RecordedTransport(self, certificates: certificates)
@@ -73,9 +73,9 @@ package final class RecordedSecurity: SecurityFactory {
   ///   - drawn: the number of random bytes that the replayed peer has drawn.
   func end(deadline: Instant?, recorded: UInt64, drawn: UInt64) {
     for transport in transports { transport.recordedDeadline = deadline }
-    // Only in steps with DTLS may the numbers of random bytes differ.
+    // The numbers of random bytes may differ only in steps with DTLS.
     if didSubstitute { drawnOffset = recorded &- drawn }
-    // What was not consumed must not be used in a step that the recording does not have.
+    // Outputs that were not consumed must not be used in a step that the recording does not have.
     parcel = SecuredParcel()
   }
 
@@ -275,10 +275,10 @@ final class RecordedTransport: DTLSTransporting {
 /// The window that rejects repeated records (RFC 6347 section 4.1.2.6).
 private struct RecordWindow {
   private var newest: UInt64 = 0
-  /// A bitmap of the newest record, which is its lowest bit, and the 63 before it.
+  /// A bitmap of the records seen among the last 64; the lowest bit is the newest record.
   private var seen: UInt64 = 0
 
-  /// Records a sequence number; returns false if it was seen before or is too old to tell.
+  /// Records a sequence number; returns false if it was seen before or is too old to be checked.
   mutating func isNew(_ sequence: UInt64) -> Bool {
     if seen == 0 || sequence > newest {
       let distance = seen == 0 ? 0 : sequence - newest

@@ -6,10 +6,10 @@ import Wire
 
 /// Recovers encoded frames from the packets that carried them, for takes without media.
 ///
-/// The packets are decrypted with the take's keys. The pacer sends a frame's packets soon after it,
-/// so only a few seconds are read ahead.
+/// The packets are decrypted with the take's keys. The pacer sends a frame's packets soon after the
+/// frame is encoded, so only a few seconds are read ahead.
 final class SentFrames {
-  /// The frame that a row describes.
+  /// A frame to recover, as its row describes it.
   struct Wanted {
     var peer: UInt32
     var ssrc: UInt32
@@ -37,7 +37,7 @@ final class SentFrames {
     var offset: UInt32?
   }
 
-  /// How long after a frame its packets are searched for.
+  /// How long after a frame to search for its packets.
   private static let patience = Interval.seconds(10)
   /// The maximum number of zero bytes added to a frame; real frames are smaller.
   private static let frameMaximum = 2 << 20
@@ -167,7 +167,7 @@ final class SentFrames {
 
   /// Finds the timestamp offset at which most of the first frames have packets of their size.
   ///
-  /// If several offsets match equally well, the first packet is taken to belong to the earliest
+  /// If several offsets match equally well, the first packet is assumed to belong to the earliest
   /// frame.
   private func offset(_ groups: [Group], _ frames: [(rtpTime: UInt32, size: Int)]) -> UInt32? {
     guard let first = groups.first else { return nil }

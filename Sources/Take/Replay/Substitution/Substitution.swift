@@ -10,7 +10,7 @@ package struct Substitution: Hashable, Sendable {
   package var security: RecordedSecurity.Parts = []
   /// Whether a replay can run the stack; if not, it only checks digests.
   package var isReplayable = true
-  /// Explanations of the substitutions for the user.
+  /// Explanations of the substitutions, for the user.
   package var notes: [String] = []
 
   package init() {}
@@ -27,8 +27,8 @@ package struct Substitution: Hashable, Sendable {
       parts: toolchain.differences(from: header.toolchain).map(\.part).filter { $0 != "cpu" })
   }
 
-  /// Adds recorded frames to the substitutions if codecs cause a divergence on this CPU; nil if
-  /// they cannot be its cause, or if the take has no frames.
+  /// Adds recorded frames to the substitutions if codecs may have caused a divergence on this CPU;
+  /// nil if codecs cannot be the cause, or if the take has no frames.
   package func standingIn(
     for divergence: Divergence, in path: String, _ header: TakeHeader, by toolchain: Toolchain
   ) -> Substitution? {
@@ -69,8 +69,8 @@ package struct Substitution: Hashable, Sendable {
     try self.init(of: path, header, parts: ["openssl", "srtp", "opus", "vpx", "openh264", "dav1d"])
   }
 
-  /// Substitutes the libraries that differ, or all of them if none differs, because a user asked
-  /// for it; throws if that is impossible.
+  /// Substitutes libraries because a user asked for it: the libraries that differ, or all if none
+  /// differs; throws if that is impossible.
   package init(asked path: String, _ header: TakeHeader, by toolchain: Toolchain)
     throws(TapeError)
   {
@@ -293,7 +293,7 @@ private final class ScriptedVideoDecoder: VideoDecoding {
   }
 
   func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo {
-    // A frame without a row was decoded but never shown; it gets the size of the last one.
+    // A frame without a row was decoded but never shown; it gets the size of the last frame.
     guard let entry = script.decoded(line, where: { $0.holds(bytes) }) else {
       return DecodedVideo(
         videoFrame: I420Buffer(width: lastSize.width, height: lastSize.height, samples: []),

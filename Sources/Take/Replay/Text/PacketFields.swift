@@ -37,8 +37,8 @@ private struct FieldReader {
 
   var isAtEnd: Bool { position >= bytes.count }
 
-  /// Returns the big-endian number at an offset from the current position; nil if the bytes end
-  /// before it does.
+  /// Returns the big-endian number at an offset from the current position; nil if there are too few
+  /// bytes.
   func number(_ offset: Int, _ width: Int) -> UInt64? {
     let start = position + offset
     guard start >= 0, start <= bytes.count - width else { return nil }

@@ -24,7 +24,7 @@ struct PacketText {
     }
   }
 
-  /// Returns a STUN attribute's name as lists of fields show it.
+  /// Returns a STUN attribute's name for lists of fields.
   static func name(_ type: STUNAttributeType) -> String { "STUN \(STUNText.name(type))" }
 
   /// Returns the name of the protocol field that contains the byte at an offset.
@@ -47,7 +47,7 @@ struct PacketText {
   }
 }
 
-/// Returns a big-endian number of up to 8 bytes; nil if the bytes end before it does.
+/// Returns a big-endian number of up to 8 bytes; nil if there are too few bytes.
 private func number(_ bytes: [UInt8], _ offset: Int, _ width: Int) -> UInt64? {
   guard offset >= 0, offset <= bytes.count - width else { return nil }
   return bytes[offset..<offset + width].reduce(0) { $0 << 8 | UInt64($1) }
@@ -229,7 +229,7 @@ func firstDifference(_ left: [UInt8], _ right: [UInt8]) -> Int {
     ?? min(left.count, right.count)
 }
 
-/// Formats a number with its noun, in the plural unless it is 1.
+/// Formats a count with its noun, which is in the plural unless the count is 1.
 func counted(_ count: Int, _ name: String) -> String {
   "\(count) \(name)\(count == 1 ? "" : "s")"
 }

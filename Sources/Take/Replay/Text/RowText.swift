@@ -186,7 +186,7 @@ package struct InputText {
 
 /// Remembers rows that later rows refer to by number: paths, frame formats and peers.
 ///
-/// It must see the rows of all steps, from the first one on.
+/// It must see the rows of every step, starting with the first.
 package struct RowMemory {
   private var paths: [Int64: (local: String, remote: String)] = [:]
   private var formats: [Int64: [Value]] = [:]
@@ -194,7 +194,7 @@ package struct RowMemory {
 
   package init() {}
 
-  /// Remembers those rows of a step that later rows may refer to.
+  /// Remembers the rows of a step that later rows may refer to.
   package mutating func learn(_ rows: RowList, _ range: Range<Int>) {
     for row in range {
       switch rows.table(row) {

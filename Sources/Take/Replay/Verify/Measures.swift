@@ -34,7 +34,7 @@ package struct Measures: Hashable, Sendable {
     if isForPin || hasFindings { all += try Measures.findings(path) }
   }
 
-  /// The end of the name of a measure that lists a peer's findings.
+  /// The suffix of the name of a measure that lists a peer's findings.
   static let findings = ": findings"
 
   /// Returns each peer's finding ids, worst first, of at least medium severity.
@@ -125,7 +125,7 @@ package struct Measure: Hashable, Sendable, Codable {
 struct MeasureRule: Sendable {
   let name: String
   let sql: String
-  /// The default tolerance: `least`, or this part of the value if that is larger.
+  /// The default tolerance is `least`, or `part` of the value if that is larger.
   let least: Double
   let part: Double
   /// Whether a better rule replaced this one; pins that contain it still work, but new pins leave
@@ -142,7 +142,7 @@ struct MeasureRule: Sendable {
     self.part = part
   }
 
-  /// Returns the tolerance for a value when it is pinned.
+  /// Returns the tolerance for a value that is pinned.
   func tolerance(of value: Double) -> Double {
     let tolerance = max(least, value.magnitude * part)
     // People read and edit the tolerance, so it has at most three decimals.
@@ -190,7 +190,8 @@ struct MeasureRule: Sendable {
     GROUP BY peer
     """)
 
-  /// Returns a rule for a peer's bit rate, from its first packet in a direction to its last.
+  /// Returns a rule for a peer's bit rate, measured from its first packet in a direction to its
+  /// last.
   private static func bitrate(_ direction: String) -> MeasureRule {
     MeasureRule(
       "bit rate \(direction), bit/s", least: 8_000, part: 0.1,

@@ -13,7 +13,7 @@ package struct TakeVerification: Sendable {
     case diverged(Divergence)
     /// The file was altered.
     case altered(Alteration)
-    /// Some measures of the session are outside of the pin's tolerances.
+    /// Some measures of the session are outside the pin's tolerances.
     case missed([Miss])
     /// The take can be replayed only in part on this machine, which a strict test does not accept.
     case partial
@@ -26,7 +26,7 @@ package struct TakeVerification: Sendable {
   package var outcome: Outcome
   /// What could not be replayed because this machine has other libraries, with reasons.
   ///
-  /// If there is any, the test passes only in part.
+  /// If the list is not empty, the test passes only in part.
   package var leftOut: [String] = []
   /// Remarks that do not affect the result, such as that the recorder was killed.
   package var notes: [String] = []
@@ -41,7 +41,7 @@ package struct TakeVerification: Sendable {
   /// Whether the entire take was replayed without recorded results in place of libraries.
   package var isWhole: Bool { leftOut.isEmpty }
 
-  /// Whether a take that can be replayed only in part fails.
+  /// Whether tests in this process fail for takes that can be replayed only in part.
   ///
   /// `RETAKE_STRICT=1` enables this on machines that should have all the libraries that takes were
   /// recorded with.
@@ -181,7 +181,7 @@ package struct TakeVerification: Sendable {
     let folder = FileManager.default.temporaryDirectory.path
     let whole: WholeFile
     do throws(WholeFile.Failure) {
-      // This take is never given its final name: only its measures are needed, and it is removed
+      // This take never gets its final name: only its measures are needed, and it is removed
       // afterwards.
       whole = try WholeFile("\(folder)/retake-verify-\(UUID().uuidString)", .kept, isTake: true)
     } catch {

@@ -4,7 +4,7 @@ import Peer
 package import Tape
 import Wire
 
-/// A take that this build created anew from another build's inputs, and how it changed.
+/// A take that this build recreated from another build's inputs, and how it changed.
 package struct Upgrade: Sendable, Codable {
   package var path: String
   package var output: String
@@ -41,7 +41,7 @@ package struct Upgrade: Sendable, Codable {
     header.revision = stackRevision
     let substitution = try Substitution(of: path, before, by: present)
     var toolchain = present
-    // What the recording substitutes for these libraries still comes from the original versions.
+    // Results that come from the recording were still produced by the original library versions.
     if substitution.security.contains(.dtls) { toolchain.openssl = before.toolchain.openssl }
     if substitution.security.contains(.srtp) { toolchain.srtp = before.toolchain.srtp }
     header.change(toolchain: toolchain)

@@ -47,13 +47,13 @@ package struct VerificationRun: Sendable {
     elapsedSeconds = Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18
   }
 
-  /// Returns the takes among some paths, without duplicates: files, and all `.take` files in
+  /// Returns the takes at some paths, without duplicates: the files, and all `.take` files in the
   /// folders and their subfolders.
   package static func takes(in paths: [String]) throws(TapeError) -> [String] {
     try TakeList(paths).entries.map(\.path)
   }
 
-  /// Hands out takes to the threads and collects their results.
+  /// Assigns takes to the threads and collects the results.
   private final class Board: Sendable {
     private struct State {
       var next = 0
@@ -88,7 +88,8 @@ package struct VerificationRun: Sendable {
 
 // MARK: - Pin
 
-/// What a take's session should result in, stored beside the take: `call.pin.json` for `call.take`.
+/// The expected results of a take's session, stored beside the take: `call.pin.json` for
+/// `call.take`.
 ///
 /// `retake pin` creates it from a good run. Users then adjust tolerances and remove checks that do
 /// not matter.
@@ -129,7 +130,7 @@ package struct Pin: Hashable, Sendable, Codable {
     }
   }
 
-  /// The maximum size of a pin in bytes, more than any real one has.
+  /// The maximum size of a pin in bytes, which exceeds every real pin.
   private static let pinBytes = 16 << 20
 
   private static func place(of error: any Error) -> String {

@@ -130,8 +130,8 @@ extension TakeVerification {
 extension VerificationRun {
   /// The last line of the output.
   ///
-  /// It has the numbers of takes, failures and partial replays, and how long the calls and the run
-  /// took.
+  /// The line has the numbers of takes, failures and partial replays, and the durations of the
+  /// calls and of the run.
   package var totals: String {
     let recorded = results.reduce(0) { $0 + Double($1.durationNanoseconds) / 1e9 }
     let failed = failures.count

@@ -4,7 +4,8 @@ import RTP
 import Stats
 package import Wire
 
-// Makes the endpoint a recorded machine: its kinds of inputs, and how it writes its outputs.
+// Makes the endpoint a recorded machine: defines its kinds of inputs, and writes its outputs as
+// rows.
 
 extension StepKind {
   package static let interfaces = StepKind(1)
@@ -127,19 +128,19 @@ extension StepRecord {
       entropyDrawn: entropyDrawn)
   }
 
-  /// The input and the outputs of an endpoint's step; nil and empty for other machines.
+  /// The input and outputs of an endpoint's step; nil and an empty array for other machines.
   package var peerInput: PeerInput? { input as? PeerInput }
   package var peerOutputs: [PeerOutput] { (outputs as? OutputList<PeerOutput>)?.all ?? [] }
 }
 
-/// What an endpoint's rows depend on besides the current step.
+/// The state, besides the current step, that an endpoint's rows depend on.
 final class EndpointNotes: ActorNotes {
   /// The id of the transport-wide sequence number header extension; 0 if it is not negotiated.
   var transportSequenceID: UInt8 = 0
   var meter = LevelMeter()
   var calls = CallMemory()
 
-  /// The members of each stats object in its last row.
+  /// The members of each stats object in the last row about it, by id.
   private var samples: [String: String] = [:]
   /// The ids of all objects in the last complete report, in order.
   private var reported: [String] = []
@@ -149,7 +150,8 @@ final class EndpointNotes: ActorNotes {
     samples.updateValue(members, forKey: id) != members
   }
 
-  /// Returns the ids in the last complete report that this one lacks, and records this one's ids.
+  /// Returns the ids that the last complete report had and this report lacks; remembers this
+  /// report's ids.
   func gone(_ report: StatsReport) -> [String] {
     let present = report.objects.map(\.id)
     let known = Set(present)
@@ -165,14 +167,15 @@ final class EndpointNotes: ActorNotes {
 
 /// Sums up each track's audio over 100 ms for the rows of `level`.
 struct LevelMeter {
-  /// The audio of a track since its last row.
+  /// The sum of a track's audio since the track's last row.
   struct Sum {
     var began: Instant
     var energy: UInt64 = 0
     var samples: Int64 = 0
     var peak: UInt16 = 0
-    /// The decaying peak of libwebrtc's level meter; there it falls to a quarter every 110 ms, here
-    /// with every row.
+    /// The decaying peak of libwebrtc's level meter.
+    ///
+    /// It falls to a quarter with every row, and in libwebrtc every 110 ms.
     var meter: UInt16 = 0
     /// The loudest level in the sender's packets (RFC 6464); nil if they have none.
     var senderLevel: UInt8?

@@ -24,7 +24,7 @@ package struct EndpointDecoder: InputDecoder {
     peerInput(of: head, rows, range)
   }
 
-  /// Restores a step's input; nil if the rows do not fit it.
+  /// Restores a step's input; nil if the rows do not match the step.
   mutating func peerInput(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
     -> PeerInput?
   {

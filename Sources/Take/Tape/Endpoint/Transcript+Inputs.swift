@@ -335,7 +335,7 @@ extension Transcript {
   }
 
   mutating func append(_ speech: SpeechRecord) {
-    // Unlike other times in outputs, these are still on the peer's own clock.
+    // Unlike other times in outputs, the times of speech are still on the peer's own clock.
     let clock = words.clock
     add(
       SpeechRow(

@@ -66,8 +66,8 @@ extension Transcript {
     if case .stats(let report) = reply { append(report, id: id) }
   }
 
-  /// Summarizes a report for its reply: the number of objects, and the ids of those that
-  /// disappeared since the last complete report.
+  /// Summarizes a report for the reply to its call: the number of objects, and the ids of objects
+  /// that disappeared since the last complete report.
   private mutating func summary(of report: StatsReport) -> String {
     // Nothing refers to the connection's own object, so only complete reports contain it. A report
     // about one sender or receiver does not show which other objects disappeared.
@@ -241,7 +241,7 @@ extension Transcript {
 }
 
 extension StreamTarget {
-  /// The kind of connection as rows name it.
+  /// The kind of connection, as named in rows.
   fileprivate var rowKind: String {
     switch kind {
     case .server: "connect"

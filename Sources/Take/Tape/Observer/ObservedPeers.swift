@@ -28,7 +28,7 @@ struct ObservedPeers {
   private let followsRestarts: Bool
   private let minimumDelay: (UInt32) -> Interval
   private var ends: [End] = []
-  /// The known streams, each with the first peer of the call whose ends know it.
+  /// The known streams, each with the first peer of the call whose ends know the stream.
   private var streams: [Int: (stream: ObservedStream, given: UInt32)] = [:]
   /// The observed transports; nil in older takes, whose stats do not contain them.
   private var transports: ObservedTransports?
@@ -42,7 +42,7 @@ struct ObservedPeers {
   /// time.
   private let wakeInterval: Int64
 
-  /// When to run the ends next; nil if no end has a deadline.
+  /// The time at which to run the ends next; nil if no end has a deadline.
   var wake: Instant? {
     guard wakeInterval > 0, let deadline else { return deadline }
     let rest = deadline.nanoseconds % wakeInterval
@@ -51,8 +51,8 @@ struct ObservedPeers {
   }
 
   /// - Parameters:
-  ///   - codecs: creates codecs in place of the libraries, by peer number.
-  ///   - minimumDelay: returns the minimum delay of jitter buffers, by peer number.
+  ///   - codecs: creates a peer's codecs, for its number; nil uses the libraries' codecs.
+  ///   - minimumDelay: returns the minimum delay of a peer's jitter buffers, for its number.
   init(
     _ genesis: ObserverGenesis, codecs: ((UInt32) -> any CodecFactory)? = nil,
     minimumDelay: @escaping (UInt32) -> Interval = { _ in .zero }
@@ -270,7 +270,8 @@ struct ObservedChannels {
     var transport: Int
     var peers: [UInt32]
     var follower = SCTPFollower()
-    /// The numbers that the association's channels have at both peers, by the follower's numbers.
+    /// The numbers that the association's channels have at both peers, by the numbers that
+    /// `follower` uses.
     var numbers: [Int: UInt32] = [:]
   }
 
@@ -326,7 +327,8 @@ struct ObservedChannels {
     }
   }
 
-  /// Returns a channel's number at both peers, which count the channels of all transports.
+  /// Returns a channel's number, which is the same at both peers; it counts the channels of all
+  /// transports of a call.
   private mutating func number(of channel: FollowedChannel, _ place: Int) -> UInt32 {
     if let known = associations[place].numbers[channel.number] { return known }
     let first = associations[place].peers[0]

@@ -7,8 +7,8 @@ import Wire
 
 /// The transports and candidate pairs of observed calls, as each end's statistics describe them.
 ///
-/// A pair counts media and data, as W3C specifies. Handshakes and connectivity checks are counted
-/// separately or not at all.
+/// A pair counts media and data, as W3C specifies. Handshakes and connectivity checks do not add to
+/// these counts.
 struct ObservedTransports {
   private struct Transport {
     var number: Int
@@ -19,7 +19,7 @@ struct ObservedTransports {
     var dtls: [String] = ["new", "new"]
     var handshake: DTLSFacts?
     var candidates: [ObservedCandidate] = []
-    /// The indexes of its pairs in `pairs`.
+    /// The indexes of the transport's pairs in `ObservedTransports.pairs`.
     var pairs: [Int] = []
     var selected: Int?
     var selectedChanges = 0

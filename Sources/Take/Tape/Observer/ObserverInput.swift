@@ -11,10 +11,10 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   package var awaitsKeys = true
   package var waitingPacketsMaximum = 20_000
   package var waitingBytesMaximum = 64 << 20
-  /// Which codecs dynamic payload types stand for, as in `96=vp8,97=rtx`.
+  /// The codecs of dynamic payload types, as in `96=vp8,97=rtx`.
   package var payloadTypes = ""
   /// Whether media without keys counts as unencrypted even if it looks encrypted; nil in older
-  /// takes, where its looks decide.
+  /// takes, where its appearance decides.
   package var isClear: Bool?
   /// Whether received media is decoded and played.
   package var decodes = false
@@ -52,8 +52,9 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   /// Whether streams and relays are judged by all available evidence; nil in older takes, where
   /// they are not.
   ///
-  /// In older takes, packets whose numbers restarted less than a hundred back count as duplicates,
-  /// a relay stays where its port suggests, and video in RED is taken for H.264.
+  /// In older takes, packets count as duplicates if their numbers restarted less than a hundred
+  /// back. A guess about which end is the relay is never corrected, and video in RED counts as
+  /// H.264.
   package var judgesClosely: Bool?
   /// Whether an end may change its SRTP key during the call; nil in older takes, which try only the
   /// first key that fits.
@@ -65,7 +66,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   package var names: [EndName]?
   /// The revision of the observer that recorded the take; nil for revision 1.
   package var revision: Int64?
-  /// The Unix time at instant zero, in nanoseconds; stats timestamps count from it.
+  /// The Unix time at instant zero, in nanoseconds; timestamps in stats are based on it.
   package var startUnixNanoseconds: Int64 = 0
 
   package init() {}
@@ -82,7 +83,8 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     }
   }
 
-  /// Returns the name for an address; an entry with the port is preferred to one without.
+  /// Returns the name for an address, or the address itself if it has no name; an entry with the
+  /// port is preferred to an entry without a port.
   func label(of address: SocketAddress) -> String {
     let named =
       names?.first { $0.address == address.description }
@@ -108,10 +110,10 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     return genesis
   }
 
-  /// A quarter of a step's maximum, because the last output may add as many rows again.
+  /// A quarter of a step's maximum, because the last output of a step may add as many rows again.
   private static let usualRowsPerStep = 16_384
 
-  /// The configuration for a new take from a capture file that contains one.
+  /// The configuration for a new take, from a capture file that contains a configuration.
   ///
   /// The file is not trusted, so its limits are reduced to those of new takes.
   package var ofAFile: ObserverGenesis {

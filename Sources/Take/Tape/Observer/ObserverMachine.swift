@@ -36,7 +36,7 @@ package final class ObserverMachine: RecordedMachine {
     _ input: ObserverInput, _ outputs: [ObserverOutput], _ at: Instant
   ) -> Void
 
-  /// Creates codecs in place of the libraries, by peer number; nil for the libraries.
+  /// Creates a peer's codecs, for its number; nil uses the libraries' codecs.
   private let codecs: ((UInt32) -> any CodecFactory)?
   /// Returns the minimum delay of a peer's jitter buffers, which is normally zero.
   private let minimumDelay: (UInt32) -> Interval
@@ -70,7 +70,7 @@ package final class ObserverMachine: RecordedMachine {
   /// Whether the observer ignores further paths because it has the maximum number.
   package var isFull: Bool { observer.isFull }
 
-  /// Returns whether packets between two addresses are those of a client and its TURN server.
+  /// Returns whether two addresses belong to a client and its TURN server.
   package func knowsRelay(_ tuple: FiveTuple) -> Bool { observer.knowsRelay(tuple) }
 
   /// Returns what `getStats` would return at both ends of every call, limited to what packets show.
@@ -99,7 +99,7 @@ package final class ObserverMachine: RecordedMachine {
     onlooker?(input, outbox.outputs, now)
   }
 
-  /// Emits outputs until the step has its maximum number of rows.
+  /// Emits outputs until the step has enough rows, or no output is left.
   private func handOn(_ rowsPerStep: Int, into outbox: inout Outbox<ObserverOutput>) {
     var rows = 0
     while rows < rowsPerStep, var output = surplus.next() {
@@ -199,20 +199,20 @@ extension ObserverCall {
   }
 }
 
-/// What an observer or its model of an end emits.
+/// An output of an observer, or of its model of an end.
 package struct ObserverOutput: RecordedOutput {
-  /// Where an output comes from.
+  /// An output with its origin.
   package enum Content: Sendable {
-    /// The observer itself.
+    /// An output of the observer itself.
     case output(Observer.Output)
-    /// The model of one end, with that end's own time.
+    /// An output of the model of one end, with the end's own time.
     case followed(ObservedPeer.Output, at: Instant)
     /// A message that an end sent on a data channel.
     case sent(DataMessage, at: Instant)
   }
 
   package private(set) var content: Content
-  /// The peers that the output is about, one or both ends of a call; nil if it is about no call.
+  /// The peers that the output is about, one or both ends of a call; nil if it is not about a call.
   package let peers: [UInt32]?
   /// The names of both ends, if the output begins a call.
   package private(set) var labels: [String] = []

@@ -5,7 +5,8 @@ package final class DatagramHistory {
   /// A datagram that was sent or received, or a segment of an observed TCP stream.
   package struct Entry: Sendable {
     package var atNanoseconds: Int64
-    /// Whether the datagram or segment was received rather than sent; true for all observed ones.
+    /// Whether the datagram or segment was received rather than sent; always true for observed
+    /// ones, unless the history is limited to one peer.
     package var isInbound: Bool
     package var source: SocketAddress
     package var destination: SocketAddress
@@ -46,7 +47,8 @@ package final class DatagramHistory {
       var found: [(number: Int64, label: String)] = []
       while try statement.step() { found.append(statement.values(Int64.self, String.self)) }
       peers = found
-      // Only row numbers are sorted, because sorting would keep the bytes of a long call in memory.
+      // Only row numbers are sorted, because sorting whole rows would keep the bytes of a long call
+      // in memory.
       let chosen = """
         SELECT packet_store.row AS row, direction, packet_store.at_ns AS at_ns, 0 AS is_stream
         \(from)
@@ -159,7 +161,7 @@ struct PathMemory {
     }
     recent.removeAll(keepingCapacity: true)
     paths[row.number] = (local, remote)
-    // The recorder does not refer to paths this old any more; see `Numbering`.
+    // The recorder no longer refers to paths this old; see `Numbering`.
     paths[row.number &- 131_072] = nil
     return true
   }

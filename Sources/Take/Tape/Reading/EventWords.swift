@@ -3,8 +3,8 @@ import Wire
 
 /// Describes events for people: the type, as conditions name it, and then the details.
 ///
-/// Rows have JSON for programs; for the orders of a room, it contains names of Swift types. The
-/// timeline and the debugger show these words instead.
+/// Rows have JSON for programs. For the orders of a room, this JSON contains names of Swift types.
+/// The timeline and the debugger show these words instead.
 package enum EventWords {
   /// The maximum length of a string within JSON; a longer one is replaced by its length.
   private static let textLimit = 120

@@ -8,13 +8,13 @@ import Wire
 /// views. For a take of one second, that is ten times the work of answering. Short takes are
 /// therefore loaded into one in-memory database, one after another, so that statements stay
 /// compiled. Their schemas must be equal byte by byte. A take is opened as a file if it is long,
-/// still being recorded, or otherwise unlike what recorders leave behind.
+/// still being recorded, or otherwise unlike a finished recording.
 package final class ShortTakes {
   /// The maximum size of a file that is loaded, in bytes; about ten seconds of a call fit.
   static let largest = 8 << 20
 
   private var memory: TakeMemory?
-  /// How many times a schema had to be parsed.
+  /// The number of times that a schema had to be parsed.
   private(set) var schemaCount = 0
 
   package init() {}
@@ -86,19 +86,20 @@ package final class ShortTakes {
 
   private static let headerBytes = 100
 
-  /// Returns whether the header is that of a properly finished take (SQLite file format section
+  /// Returns whether the header belongs to a properly finished take (SQLite file format section
   /// 1.3).
   private static func isAsRecorded(_ bytes: [UInt8]) -> Bool {
     func number(_ offset: Int) -> Int64 {
       bytes[offset..<offset + 4].reduce(0) { $0 << 8 | Int64($1) }
     }
     let pageSize = Int64(TakeSchema.pageSize)
-    // A rollback journal rather than a log, no reserved bytes, and constants of the format.
+    // The header must state a rollback journal rather than a log, no reserved bytes, and the
+    // constants of the format.
     let usual = [UInt8(pageSize >> 8), UInt8(pageSize & 0xff), 1, 1, 0, 64, 32, 32]
     guard bytes.starts(with: "SQLite format 3\0".utf8), bytes[16..<24].elementsEqual(usual),
       number(24) == number(92), number(28) * pageSize == Int64(bytes.count)
     else { return false }
-    // No automatic vacuum, text in UTF-8, and a take's application id.
+    // It must also state no automatic vacuum, text in UTF-8, and a take's application id.
     return number(52) == 0 && number(56) == 1 && number(68) == TakeHeader.applicationID
   }
 }

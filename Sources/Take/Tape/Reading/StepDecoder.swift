@@ -7,7 +7,7 @@ struct StepDecoder {
   private var decoders: [MachineKind: any InputDecoder] = [:]
   private var actors = ByActor<Actor>()
 
-  /// What an actor's genesis states about it.
+  /// An actor's properties, from its genesis.
   private struct Actor {
     var kind = MachineKind.endpoint
     var peer: UInt32?
@@ -51,7 +51,7 @@ struct StepDecoder {
 
   /// Returns how many of a step's rows belong to its input; nil if the input's row is missing.
   ///
-  /// The input is one row, after any rows that it refers to by number.
+  /// The input is one row, preceded by the rows that it refers to.
   private static func inputRowCount(
     _ head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>
   ) -> Int? {
@@ -190,7 +190,7 @@ final class TableCursor {
       next = .max
       return
     }
-    // The file was altered if this is not an integer, and `.max` is reserved for the end.
+    // If the value is not an integer, the file was altered. `.max` is reserved for the end.
     next = statement.storageClass(0) == .integer ? min(statement.exactInteger(0), .max - 1) : .min
   }
 
@@ -235,7 +235,8 @@ final class TableCursor {
 
   /// Reads the streamed bytes of the current row.
   ///
-  /// - Returns: false if they are neither the next ones in the stream nor those of an earlier row.
+  /// - Returns: false if they are neither the next bytes in the stream nor the bytes of an earlier
+  ///   row.
   private func readBytes(
     of stream: WireCursor, into bytes: inout ValueBytes
   ) throws(SQLiteError) -> Bool {

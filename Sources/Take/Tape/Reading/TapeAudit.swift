@@ -43,14 +43,14 @@ package struct TapeAudit: Sendable {
 package struct Alteration: Error, Hashable, Sendable, Codable, CustomStringConvertible {
   /// The first step that was altered, counted from 1.
   package var step: Int
-  /// The time of that step, or of the last step that is readable.
+  /// The time of the altered step, or of the last readable step.
   package var atNanoseconds: Int64
   /// The table that was altered, or `tape` for the steps themselves; empty if it is not clear
   /// which.
   package var table: String
-  /// What is wrong there.
+  /// What is wrong at the altered place.
   package var reason: String
-  /// The row that a replay produces there; nil if unknown.
+  /// The row that a replay produces instead of the altered one; nil if unknown.
   package var expectation: String?
 
   init(step: Int, atNanoseconds: Int64, table: String = "", reason: String) {
@@ -225,8 +225,8 @@ package enum StepTimes {
     }
   }
 
-  /// Calls a closure with the number and time of each step up to a time, and perhaps of a few later
-  /// ones.
+  /// Calls a closure with the number and time of each step up to a time, and possibly of a few
+  /// later steps.
   package static func each(
     in path: String, until end: Instant, _ use: (Int, Instant) -> Void
   ) throws(TapeError) {

@@ -86,7 +86,7 @@ package final class TapeReader {
     }
   }
 
-  /// Returns the JSON of those peers' configurations that have a given member.
+  /// Returns, as JSON, the configurations of peers that contain a given member.
   package func peerConfigurations(with member: String) throws(TapeError) -> [String] {
     var configurations: [String] = []
     do throws(SQLiteError) {
@@ -101,8 +101,8 @@ package final class TapeReader {
 
   /// Returns the revisions in the take that differ from this version's, the stack's first.
   ///
-  /// The stack's revision does not count if the take has only observers. A take without stored
-  /// revisions has none.
+  /// The stack's revision does not count if the take has only observers. For a take without stored
+  /// revisions, the result is empty.
   package func otherRevisions() throws(TapeError) -> [OtherRevision] {
     var others: [OtherRevision] = []
     do throws(SQLiteError) {
@@ -120,8 +120,9 @@ package final class TapeReader {
     return others
   }
 
-  /// Returns whether the take has any machine besides observers, that is, an endpoint (a peer
-  /// without an actor of another kind) or another machine.
+  /// Returns whether the take has a machine that is not an observer.
+  ///
+  /// A peer whose actor has no row in `actor_store` is an endpoint.
   private func hasStack() throws(SQLiteError) -> Bool {
     try connection.integer(
       "SELECT EXISTS (SELECT 1 FROM peer WHERE actor IS NULL"
@@ -129,7 +130,7 @@ package final class TapeReader {
         + " OR EXISTS (SELECT 1 FROM actor_store WHERE kind <> 1)") == 1
   }
 
-  /// Returns the different revisions of the take's observers.
+  /// Returns the distinct revisions of the take's observers.
   package func observerRevisions() throws(SQLiteError) -> [Int64] {
     guard header.format >= TakeHeader.revisionFormat else { return [] }
     var found: [Int64] = []
@@ -158,8 +159,8 @@ package final class TapeReader {
 
   /// Returns the time of the last step; nil if the take is empty.
   ///
-  /// If there is no `ending` row and the last row of `tape` is damaged, it is the time at which
-  /// that row begins.
+  /// If there is no `ending` row and the last row of `tape` is damaged, the result is the time at
+  /// which that row begins.
   package func lastTime() throws(TapeError) -> Instant? {
     if let ending { return ending.at }
     do throws(SQLiteError) {

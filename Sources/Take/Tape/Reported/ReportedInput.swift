@@ -36,12 +36,12 @@ package struct ReportedGenesis: Codable, Hashable, Sendable {
 
 /// A report of another stack, with the connection that it is about.
 ///
-/// The time is that of the report. If the file is not in order, the step's time is later.
+/// The time is the report's own time. If the file is not in order, the step's time is later.
 package enum ReportedInput: RecordedInput {
   case genesis(ReportedGenesis)
   /// A connection was created, with its configuration as JSON.
   case connection(peer: UInt32, at: Instant, label: String, configuration: String)
-  /// The page called an API; calls that are about no connection have peer 0.
+  /// The page called an API; a call that is not about a connection has peer 0.
   case call(peer: UInt32, at: Instant, id: UInt32, name: String, arguments: String)
   /// A call returned a result as JSON, or failed with an error.
   case reply(peer: UInt32, at: Instant, id: UInt32, reply: String?, error: String?)
@@ -183,7 +183,7 @@ package struct ReportedFrame: Hashable, Sendable {
 
 /// Restores the inputs of report files from their rows.
 package struct ReportedDecoder: InputDecoder {
-  /// Frame formats by number; those that later rows can no longer refer to are dropped.
+  /// Frame formats by number; formats that later rows can no longer refer to are dropped.
   private var formats: [Int64: FormatRow] = [:]
   private static let formatsMaximum = 65_536
 

@@ -204,7 +204,7 @@ struct ReportedMedia {
     emit(.level(row))
   }
 
-  /// The power at -47 dBov, from which the `speaker` view counts speech.
+  /// The power at -47 dBov; the `speaker` view counts audio from this level on as speech.
   private static let speechPower = 1.995e-5
 
   private func follow(
@@ -234,8 +234,8 @@ struct ReportedMedia {
 
   /// Converts a power of at most 1 to whole dBov.
   ///
-  /// It multiplies and compares with a table instead of using a logarithm, whose result may depend
-  /// on the C library; a replay must not.
+  /// It multiplies and compares with a table instead of using a logarithm: the result of a
+  /// logarithm may depend on the C library, and a replay must not.
   private static func decibels(_ power: Double) -> Int {
     var (rest, decibels) = (power, 0)
     while rest < 0.1, decibels > -120 { (rest, decibels) = (rest * 10, decibels - 10) }

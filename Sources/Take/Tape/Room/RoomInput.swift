@@ -102,7 +102,7 @@ extension RoomInput: RecordedInput {
 extension RoomConnectionReport {
   fileprivate static let openedName = "connection opened"
 
-  /// What the event is, in one or two words.
+  /// One or two words that describe the event.
   var title: String {
     switch self {
     case .report(.state(let state)): "state \(state.rawValue)"

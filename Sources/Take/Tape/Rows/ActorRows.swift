@@ -73,7 +73,7 @@ package struct ActorRow: TableRow {
   }
 }
 
-/// A gap in what an actor could see.
+/// A period in which an actor could not see everything, with the reason.
 package struct CoverageRow: TableRow {
   package static var table: Table { .coverage }
   package static var name: String { "coverage" }
@@ -230,7 +230,7 @@ package struct ContentRow: TableRow {
   }
 }
 
-/// A stats object, written again whenever one of its members changed.
+/// A stats object, which is written again whenever one of its members changes.
 package struct StatRow: StampedRow {
   package static var table: Table { .stat }
   package static var name: String { "stat" }

@@ -201,7 +201,7 @@ package struct ActorNumber: IntegerColumn, Hashable {
   }
 }
 
-/// The number of a row in the table that the type names.
+/// The number of a row in the table of the type parameter.
 package struct Reference<Row: TableRow>: IntegerColumn, Hashable {
   package var number: Int64
 

@@ -103,7 +103,7 @@ package struct FormatRow: TableRow, Hashable {
   }
 
   /// Hashes only the peer, the SSRC and `isKey`: every frame looks up its format, and few formats
-  /// agree in these.
+  /// agree in these three values.
   package func hash(into hasher: inout Hasher) {
     hasher.combine(UInt64(peer.number) << 32 | UInt64(ssrc))
     hasher.combine(isKey)

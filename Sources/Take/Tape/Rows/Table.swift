@@ -1,7 +1,7 @@
 /// A storage table whose rows describe steps.
 ///
-/// It is a number with a row type. That type defines the columns, and the files in Schema/ explain
-/// them.
+/// A table has a number and a row type. The row type defines the columns, and the files in Schema/
+/// explain them.
 package struct Table: RawRepresentable, Hashable, Sendable {
   package let rawValue: UInt8
 
@@ -139,7 +139,7 @@ struct TableDefinition: Sendable {
   /// Returns whether takes of a format have a column that says how the last column is compressed.
   func hasCoding(format: Int64) -> Bool { codedSince.map { $0 <= format } ?? false }
 
-  /// The columns that state where the streamed bytes are.
+  /// The columns for the place of the streamed bytes.
   var placeColumns: [String] { (addsSize ? ["size"] : []) + ["position"] }
 }
 
@@ -221,7 +221,7 @@ package struct RowList: Hashable, Sendable {
     places(row).map { bytes.value(at: $0) }
   }
 
-  /// Returns whether a row has a column; rows of older formats lack the last ones.
+  /// Returns whether a row has a column; rows of older formats lack the last columns.
   package func has(_ column: Int, in row: Int) -> Bool { place(row, column) != nil }
 
   /// Formats the value of a column.
@@ -286,7 +286,7 @@ package struct RowList: Hashable, Sendable {
 
   // MARK: Comparison
 
-  /// Returns whether some rows equal those in another list.
+  /// Returns whether a range of rows equals a range of rows in another list.
   package func equals(_ rows: Range<Int>, _ other: borrowing RowList, _ others: Range<Int>)
     -> Bool
   {

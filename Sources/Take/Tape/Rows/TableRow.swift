@@ -75,7 +75,7 @@ package enum ByteStream: String, Sendable, CaseIterable {
   case media
 }
 
-/// What a column's declaration states besides its name and type.
+/// The properties in a column's declaration besides its name and type.
 package struct ColumnTraits: Sendable {
   /// The format that introduced the column; nil if it is as old as the table.
   var since: Int64?

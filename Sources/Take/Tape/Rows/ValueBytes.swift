@@ -5,7 +5,7 @@ import Wire
 /// Consecutive values as bytes, each with its type and, if needed, its length.
 ///
 /// Rows are stored, hashed, compared and passed between threads in this form. A step's digest
-/// covers exactly these bytes, so two steps are equal if their bytes are.
+/// covers exactly these bytes, so two steps are equal if their bytes are equal.
 package struct ValueBytes: Sendable {
   /// The byte before each value that states its type; the numbers are hashed, so they must never
   /// change.

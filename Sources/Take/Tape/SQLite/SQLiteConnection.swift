@@ -4,7 +4,7 @@ import Wire
 
 /// A connection to a database; it has a single owner, and only one thread at a time may use it.
 ///
-/// Statements may outlive it: SQLite closes the file when the last of them is destroyed.
+/// Statements may outlive it: SQLite closes the file when the last statement is destroyed.
 package struct SQLiteConnection: ~Copyable {
   /// How a file is opened.
   package enum Mode: Sendable {
@@ -252,8 +252,8 @@ extension SQLiteConnection {
     ] {
       sqlite3_limit(handle, limit, value)
     }
-    // SQLite creates the table of such a function at its first use; with the restriction, it could
-    // not.
+    // SQLite creates the table of a table-valued function at its first use, which the restriction
+    // would prevent later.
     for function in Self.tableFunctions { _ = try prepare("SELECT 1 FROM \(function) LIMIT 0") }
     sqlite3_set_authorizer(
       handle,
@@ -264,7 +264,8 @@ extension SQLiteConnection {
       }, nil)
   }
 
-  /// The table-valued functions that queries may use: those of JSON and of all allowed pragmas.
+  /// The table-valued functions that queries may use: the JSON functions, and a function for each
+  /// allowed pragma.
   private static let tableFunctions =
     ["json_each", "json_tree"] + SQLitePermission.pragmas.sorted().map { "pragma_\($0)" }
 
@@ -336,14 +337,15 @@ final class StatementStore {
   private var isClosed = false
   /// The number of statements in use.
   private(set) var usedCount = 0
-  /// Identifies the database's contents; loading others changes the number.
+  /// Identifies the contents of the database; the number changes when another file is loaded.
   var content = 0
   /// The result of checking the schema, which all contents share; nil before the check.
   var schema: SchemaCheck?
 
   /// The maximum number of statements that are kept.
   ///
-  /// Some have row numbers in their text, so there is no end of different ones.
+  /// Some statements have row numbers in their text, so the number of different statements has no
+  /// limit.
   private static let most = 600
 
   /// Puts a statement back into the store after use.
@@ -379,7 +381,7 @@ final class StatementStore {
     idleCount += 1
   }
 
-  /// Destroys all statements; those in use are destroyed when they are returned.
+  /// Destroys all statements; a statement in use is destroyed when it is returned.
   func close() {
     isClosed = true
     for statement in idle.values.joined() { sqlite3_finalize(statement) }

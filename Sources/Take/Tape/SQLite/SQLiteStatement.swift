@@ -5,7 +5,7 @@ import Glibc
 package struct SQLiteStatement: ~Copyable {
   private let statement: OpaquePointer
   private let connection: OpaquePointer
-  /// The place that the statement returns to after its use; nil if it is destroyed then.
+  /// The store to which the statement returns after use; nil if the statement is destroyed then.
   private let home: StatementStore.Home?
   private let binding = Binding()
 

@@ -36,7 +36,8 @@ package final class FileDescriptor: Sendable {
 
   /// Waits for data and reads up to `maximum` bytes; empty at the end and after an error.
   ///
-  /// - Parameter offset: where in a file to read; nil reads on from the current position.
+  /// - Parameter offset: the position in the file at which to read; nil reads on from the current
+  ///   position.
   package func read(atMost maximum: Int, from offset: UInt64? = nil) -> [UInt8] {
     let number = number
     return [UInt8](unsafeUninitializedCapacity: maximum) { target, count in
@@ -109,7 +110,7 @@ package enum FileBytes {
 
   private static let pieceBytes = 256 << 10
 
-  /// The kind of a file; for a link, that of its target.
+  /// The kind of a file; for a link, the kind of its target.
   package enum Kind: Hashable, Sendable {
     case file, folder
     /// A device, a pipe or a socket.
@@ -170,7 +171,7 @@ package enum FileBytes {
     return String(name[..<dot])
   }
 
-  /// Returns the folder part of a path, without a slash at its end; empty if there is none.
+  /// Returns the folder part of a path, without a slash at its end; empty if the path has no slash.
   package static func folder(of path: String) -> String {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "" }
     return slash == path.startIndex ? "/" : String(path[..<slash])
@@ -200,7 +201,7 @@ package func startThread(
   }
 }
 
-/// Runs work on a thread of its own, or else on libdispatch's pool.
+/// Runs work on a new thread, or on libdispatch's pool if that fails.
 ///
 /// The pool is used if the system cannot create a thread, so the work always runs.
 package func startWorker(named name: String, _ body: @escaping @Sendable () -> Void) {

@@ -9,8 +9,8 @@ struct CarriedFrames {
     var ssrc: UInt32
     var key: Int64
     fileprivate var isMedia: Bool
-    /// The index in `sources` of the packets that carry the frames; nil if the take lacks that
-    /// end's packets.
+    /// The index in `sources` of the packets that carry the frames; nil if the take lacks the
+    /// packets of the frames' end.
     fileprivate var source: Int?
   }
 
@@ -52,8 +52,8 @@ struct CarriedFrames {
     var ssrc: UInt32
   }
 
-  /// The condition for sent frames that show the offset between RTP times in packets and in rows:
-  /// all but telephone events, which are passed on as audio.
+  /// The SQL condition for sent frames that reveal the offset between RTP times in packets and in
+  /// rows: all frames except telephone events, which are passed on as audio.
   private static let isMedia =
     "(format.outcome = 'encoded' OR format.outcome = 'passed on' AND format.kind = 'video')"
   private static let formatColumns =
@@ -190,8 +190,8 @@ struct CarriedFrames {
     "SELECT \(formatColumns), frame_store.row, frame_store.at_ns, frame_store.rtp_time, "
     + "frame_store.size FROM frame_store JOIN format USING (format) WHERE \(isCarried)"
 
-  /// Finds one frame and its packets without going through all frames; nil if it is not a frame
-  /// that packets carry.
+  /// Finds one frame and its packets without going through all frames; nil for a frame that no
+  /// packets carry.
   static func frame(
     _ row: Int64, _ facts: ViewFacts
   ) throws(SQLiteError) -> (frame: Frame, format: Format, packets: [Packet])? {

@@ -3,15 +3,15 @@ import RTP
 import Secure
 import Wire
 
-/// Reads what packets contain only in encrypted form and rows therefore lack: arrival times and
-/// retransmissions.
+/// Reads facts that packets contain only in encrypted form, and that rows therefore lack: arrival
+/// times and retransmissions.
 ///
 /// The packets are decrypted with the take's keys.
 struct ClearFacts {
   /// A transport-wide feedback packet, and the row in `rtcp` that describes it.
   struct Feedback {
     var row: Int64
-    /// The index of the end at which it was sent or received.
+    /// The index of the end that sent or received the packet.
     var end: Int
     var at: Int64
     var contents: TransportFeedback
@@ -22,12 +22,13 @@ struct ClearFacts {
     /// The sequence number of the original packet, by the index of the retransmission.
     var originals: [Int: UInt16] = [:]
     /// Whether any retransmission could be decrypted; if so, a packet that cannot be decrypted is
-    /// not one.
+    /// not a retransmission.
     var hasKeys = false
   }
 
   private var log = NSSKeyLog()
-  /// The keys of each peer, first for what it sends and then for what it receives.
+  /// The keys of each peer, first for the packets that it sends and then for those that it
+  /// receives.
   private var receivers: [Int64: [[SRTPReceiver]]] = [:]
   private var given: [SRTPKey] = []
 
@@ -88,7 +89,8 @@ struct ClearFacts {
     let wire = try WireReader(facts)
     var followers: [String: DTLSFollower] = [:]
     for packet in packets.others where packet.ssrc == nil && packet.size > 0 {
-      // The first byte shows whether it is DTLS (RFC 7983); application data (23) is not needed.
+      // The first byte shows whether the packet is DTLS (RFC 7983); application data (23) is not
+      // needed.
       guard let first = try wire.byte(at: packet.position), (0x14..<0x40).contains(first),
         first != 23
       else { continue }
@@ -111,7 +113,7 @@ struct ClearFacts {
     var end: ViewFacts.End
   }
 
-  /// Returns the addresses of paths, as text, for each of their ends.
+  /// Returns the addresses of each path as text, for each of its ends.
   private func pathNames(_ facts: ViewFacts) throws(SQLiteError) -> [PathOfEnd: String] {
     var names: [PathOfEnd: String] = [:]
     let rows = try facts.prepare(
@@ -168,7 +170,7 @@ struct ClearFacts {
     for (place, receiver) in known.enumerated() {
       var copy = bytes
       guard (try? receiver.open(&copy, isRTCP: isRTCP)) != nil else { continue }
-      // The next packet probably needs the same key, so it moves to the front.
+      // The next packet probably needs the same key, so the key moves to the front.
       if place > 0 { receivers[peer]?[end].swapAt(0, place) }
       return copy
     }

@@ -1,6 +1,6 @@
 import RTP
 
-/// Views of what packets contain in encrypted form.
+/// Views of facts that packets contain in encrypted form.
 enum ClearViews {
   static let all = [arrival, repair]
 
@@ -19,7 +19,7 @@ enum ClearViews {
     rows.reserve(told.reduce(0) { $0 + Int($1.contents.count) })
     // For each end, the last packet with each transport-wide number before the current feedback.
     var newest = [NewestPackets](repeating: NewestPackets(), count: packets.ends.count)
-    // Received feedback is about sent packets, and sent feedback about received ones.
+    // Received feedback is about sent packets, and sent feedback is about received packets.
     let subjects = packets.ends.map { end in
       packets.paths.place(
         of: ViewFacts.End(peer: end.peer, direction: end.direction == "in" ? "out" : "in"))
@@ -138,8 +138,9 @@ enum ClearViews {
 
   /// Finds the media stream that each retransmission stream repairs.
   ///
-  /// A packet counts for each stream that has the original, by RTP time and number, or whose NACKs
-  /// request it. The stream with the most wins.
+  /// Each retransmission counts for the streams that have a packet with the RTP time and number of
+  /// the original, or whose NACKs request the original. The stream with the highest count is
+  /// chosen.
   private static func originals(
     _ again: [Int], _ packets: PacketFacts, _ clear: ClearFacts.Retransmissions,
     _ facts: ViewFacts

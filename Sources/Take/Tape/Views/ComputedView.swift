@@ -1,7 +1,6 @@
 /// A view of the schema whose rows are computed in one pass over the packets.
 ///
-/// In SQL, the packets would have to be sorted first. The rows equal those of the SQL view, value
-/// by value.
+/// In SQL, the packets would have to be sorted first. Each value equals the value in the SQL view.
 struct ComputedView: Sendable {
   let name: String
   let columns: [Column]
@@ -37,7 +36,7 @@ struct ComputedView: Sendable {
 
 /// Data that the computed views of a connection share.
 ///
-/// Each pass over the packets is made once, and again after the take has grown.
+/// Each pass over the packets is made only once, unless the take has grown.
 final class ViewFacts {
   /// The connection's handle, which stays open longer than its virtual tables.
   let handle: OpaquePointer

@@ -139,8 +139,8 @@ enum FrameViews {
       for place in tables.indices { tables[place].sort() }
     }
 
-    /// Calls a closure with the index of each received frame that has the same RTP time as a sent
-    /// one, in order.
+    /// Calls a closure with the index of each received frame that has the RTP time of a sent frame,
+    /// in order.
     mutating func forEach(_ frame: CarriedFrames.Frame, _ ssrc: UInt32, _ body: (Int) -> Void) {
       guard let table = places[ssrc] else { return }
       let key = UInt64(frame.rtpTime)
@@ -192,8 +192,8 @@ enum FrameViews {
     _ frames: inout CarriedFrames, _ facts: ViewFacts
   ) throws(SQLiteError) -> [Load] {
     var loads: [Load] = []
-    // For each sequence number, the last frame that had a packet with it, counted from 1; 0 if none
-    // had.
+    // For each sequence number, the last frame that had a packet with this number, counted from 1;
+    // 0 if none had.
     var met = [Int](repeating: 0, count: 1 << 16)
     var row: Int64?
     try frames.forEach(facts) { frame, _, packet in

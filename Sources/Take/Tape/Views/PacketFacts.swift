@@ -90,9 +90,10 @@ struct PacketFacts {
 
   /// The maximum number of packets in memory: ten times what an hour of a typical call has.
   static let maximum = 6_000_000
-  /// The number of entries at which reading stops.
+  /// The number of entries in memory at which reading stops.
   ///
-  /// A packet has an entry at each end, at most two, and the take may grow during reading.
+  /// A packet has an entry for each of its ends, at most two, and the take may grow while it is
+  /// read.
   static let limit = 4 * maximum
 
   private mutating func add(_ row: RowValues) {
@@ -167,10 +168,10 @@ struct PacketFacts {
 
 // MARK: - OrderedTable
 
-/// A table of values by numbers that mostly come in ascending order, such as times.
+/// A table of values whose keys are numbers that mostly come in ascending order, such as times.
 ///
-/// Each value is then found next to the previous one. A hash table of this size would access memory
-/// at random.
+/// A look-up then usually finds its value next to the previous one, whereas a hash table of this
+/// size would access memory at random.
 struct OrderedTable<Value> {
   private(set) var keys: [UInt64] = []
   private(set) var values: [Value] = []
@@ -178,7 +179,8 @@ struct OrderedTable<Value> {
   /// The index that the last look-up found.
   private var cursor = 0
 
-  /// The maximum distance over which `append` moves a key to its place; `sort` moves the others.
+  /// The maximum distance over which `append` moves a key to its place; `sort` moves keys that are
+  /// farther away.
   private static var nearby: Int { 64 }
 
   init() {}
@@ -188,7 +190,7 @@ struct OrderedTable<Value> {
     values.reserveCapacity(count)
   }
 
-  /// Adds a value after those with the same key.
+  /// Adds a value after the values with the same key.
   mutating func append(_ value: Value, at key: UInt64) {
     guard let last = keys.last, last > key else {
       keys.append(key)
@@ -215,7 +217,7 @@ struct OrderedTable<Value> {
     isSorted = true
   }
 
-  /// Sorts the values, and combines those with the same key.
+  /// Sorts the values, and combines values with the same key.
   mutating func sort(joining join: (inout Value, Value) -> Void) {
     sort()
     guard zip(keys, keys.dropFirst()).contains(where: { $0 == $1 }) else { return }

@@ -41,8 +41,8 @@ enum PacketViews {
       peers.append((paths.integer(1), paths.text(2) == "out"))
     }
     var sent: [Sent] = []
-    // The arrivals of a packet form a linked list: `came` has the last, and each refers to the one
-    // before.
+    // The arrivals of a packet form a linked list: `came` has the last arrival, and each arrival
+    // refers to the one before it.
     var came = PlaceTable()
     var arrivals: [(peer: Int64, at: Int64, before: Int32)] = []
     try facts.forEachRow(
@@ -116,7 +116,7 @@ struct PacketLives {
     var at: Int64
   }
 
-  /// The first row about the same packet, and its time.
+  /// The first row about a packet or frame, and its time.
   private struct Sight {
     var row: Int64
     var at: Int64
@@ -136,7 +136,7 @@ struct PacketLives {
     var arrivals = OrderedTable<Arrival>()
     /// When the last packet arrived, in nanoseconds.
     var newest = Int64.min
-    /// The frames that were decoded, by RTP time.
+    /// The complete frames that were received, whether decoded or not, by RTP time.
     var shown = OrderedTable<Sight>()
   }
 
@@ -153,7 +153,7 @@ struct PacketLives {
   private var numbers: [Source: Int] = [:]
   /// For each stream, the number of its source.
   private var streamNumbers: [Int] = []
-  /// The peers that send each SSRC, and those that receive it.
+  /// The peers that send each SSRC, and the peers that receive it.
   private var senders: [UInt32: Set<Int64>] = [:]
   private var receivers: [UInt32: Set<Int64>] = [:]
   // NACKs by source and sequence number; retransmissions by source, RTP time and sequence number.
@@ -335,7 +335,7 @@ struct PacketLives {
     }
   }
 
-  /// Returns where a stream is received; nil means a receiver that the take lacks.
+  /// Returns the receptions of a stream; nil stands for a receiver that the take lacks.
   private func destinations(of stream: PacketFacts.Stream) -> [Int?] {
     let sender = packets.ends[stream.end].peer
     let others = (receivers[stream.ssrc] ?? []).filter { $0 != sender }.sorted()

@@ -2,7 +2,7 @@ import RTP
 
 /// Computes the bit rate, loss, jitter and gaps of each RTP stream in one pass over the packets.
 ///
-/// The rules are those of the views `loss`, `jitter` and `gap`.
+/// It follows the rules of the views `loss`, `jitter` and `gap`.
 struct StreamFacts {
   /// The packets and bytes of one payload type in a second, and the sum of their jitter.
   struct Weight {
@@ -12,7 +12,8 @@ struct StreamFacts {
     var jitterPackets: Int64 = 0
   }
 
-  /// The position of a packet in its stream, which begins a new part when its numbers restart.
+  /// The position of a packet in its stream, which begins a new part when its sequence numbers
+  /// restart.
   struct Place {
     var part: Int32
     /// The index of the packet in `PacketFacts.packets`.
@@ -28,7 +29,7 @@ struct StreamFacts {
     var stepSize: Int64
   }
 
-  /// What a stream's packets with one payload type have in common.
+  /// The totals of a stream's packets with one payload type.
   struct Share {
     var payloadType: Int64
     var packets: Int64 = 0
@@ -118,7 +119,7 @@ private struct StreamReader {
   private(set) var weights: [Moment: StreamFacts.Weight] = [:]
   private let isReceived: Bool
   private let rates: [UInt8: Int64]
-  // The values of the previous packet.
+  // The position and values of the previous packet.
   private var beganAt: Int64 = 0
   private var at: Int64 = 0
   private var sequence: Int64 = 0
@@ -126,8 +127,8 @@ private struct StreamReader {
   private var part: Int32 = 0
   private var place: Int64 = 0
   private var nearRestarts = NearRestarts()
-  /// The step in sequence numbers to the previous packet, if the numbers may have restarted there;
-  /// otherwise nil.
+  /// The difference between the sequence numbers of the previous packet and of the packet before
+  /// it, if the numbers may have restarted at the previous packet; otherwise nil.
   private var doubtfulStep: Int?
   // The values of the previous packet whose clock rate is known.
   private var clockedAt: Int64?
@@ -237,7 +238,7 @@ private struct StreamReader {
 
   /// Returns whether a jump in the sequence numbers is a restart.
   ///
-  /// It is not one if the sender may have sent that many packets unseen during the pause.
+  /// A jump is not a restart if the sender may have sent that many unseen packets during the pause.
   private static func begins(
     _ stepSize: Int64, _ ticks: Int64, pause: Int64, lasted: Int64, packets: Double
   ) -> Bool {

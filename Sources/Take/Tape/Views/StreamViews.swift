@@ -147,7 +147,7 @@ enum StreamViews {
     return rows.sorted(by: [0, 1, 2])
   }
 
-  /// A packet at its position in a stream, without copies.
+  /// A packet at its position in a stream; later copies of the packet are left out.
   fileprivate struct Distinct {
     var part: Int32
     var place: Int64
@@ -371,7 +371,7 @@ struct StreamLoss {
       let source = Source(peer: rows.integer(0), ssrc: rows.integer(1))
       let (at, lost) = (rows.integer(2), rows.integer(3))
       let before = former[source] ?? 0
-      // The count restarts with the stream, and a late packet reduces it by one.
+      // The count of lost packets restarts with the stream, and a late packet reduces it by one.
       let more = lost < 0 || before &- lost > 1000 ? 0 : lost &- before
       former[source] = max(0, lost)
       let sum = reports[source]

@@ -60,8 +60,8 @@ enum ViewModule {
       return rows
     }
 
-    /// Returns the rows that have the given value in a column; an index is built when it is first
-    /// needed.
+    /// Returns the rows that have the given value in a column; builds an index of the column when
+    /// one is first needed.
     func rows(where column: Int, is value: Int64) throws(SQLiteError) -> Reading {
       if view.columns[column].name == view.key {
         return Reading(try view.rows(facts, value), nil)

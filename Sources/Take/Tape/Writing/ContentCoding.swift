@@ -7,8 +7,8 @@ import Wire
 /// Digests and comparisons always use the uncompressed samples. Each frame is compressed
 /// independently, so that takes can be cut, joined and read from anywhere.
 enum ContentCoding: String {
-  /// JPEG-LS (ISO/IEC 14495-1): one image of the Y plane, and one of the U plane stacked on the V
-  /// plane.
+  /// JPEG-LS (ISO/IEC 14495-1): an image of the Y plane, and an image of the U plane stacked on the
+  /// V plane.
   case jpegLS = "jpeg-ls"
 
   /// The maximum number of pixels to compress; larger frames are stored uncompressed.
@@ -159,8 +159,8 @@ enum ContentCoding: String {
 
 // MARK: - WireStore
 
-/// The tables `wire` and `media`: the bytes of all datagrams and of all frames, each as a stream in
-/// pieces of a page.
+/// The tables `wire` and `media`: the bytes of all datagrams and of all frames, each as a stream
+/// that is cut into pieces of one page.
 ///
 /// Rows with a kilobyte of payload would leave up to a tenth of their pages unused, and larger rows
 /// up to a quarter. A stream leaves nothing unused.
@@ -252,7 +252,7 @@ final class WireCursor {
     repeated = try repeats ? WireReader(connection) : nil
   }
 
-  /// Appends bytes that an earlier row has; returns false if a row may not share them.
+  /// Appends bytes that are stored for an earlier row; returns false if a row may not share them.
   func read(
     _ count: Int64, again position: Int64, into values: inout ValueBytes
   ) throws(SQLiteError) -> Bool {

@@ -24,7 +24,7 @@ package struct JointTake {
     package var steps: Int
     package var peers: Int
     /// The libraries that differ between the recordings; the second end replays exactly only with
-    /// its own.
+    /// its own libraries.
     package var toolchainDifferences: [String]
   }
 
@@ -46,7 +46,7 @@ package struct JointTake {
     return try joint.run(path)
   }
 
-  /// Throws an error, which says what to do instead, if takes cannot be joined.
+  /// Throws an error if takes cannot be joined; the error says what to do instead.
   package static func check(_ paths: [String]) throws(TapeError) {
     var headers: [(path: String, header: TakeHeader)] = []
     for path in paths { headers.append((path, try TapeReader(path: path).header)) }
@@ -87,7 +87,7 @@ package struct JointTake {
   }
 
   private init(_ ends: [End], _ path: String) throws(TapeError) {
-    // The joint take begins at the earlier end's beginning.
+    // The joint take begins when the earlier of its ends begins.
     let earliest = ends.map(\.added).min() ?? .zero
     var sources: [Source] = []
     for end in ends {

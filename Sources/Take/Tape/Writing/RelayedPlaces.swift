@@ -1,8 +1,8 @@
 import Crypto
 import Peer
 
-/// Finds the stored bytes of a relay's packets, so that a leg of the relay and the observer store
-/// them once.
+/// Finds the stored bytes of a relay's packets, so that a packet that both a leg of the relay and
+/// the observer record is stored only once.
 ///
 /// A packet that a leg sends is an input of the observer. Both machines record it, in either order,
 /// within a few milliseconds; if a fault delays it, within a minute. Digests and comparisons are
@@ -17,7 +17,7 @@ final class RelayedPlaces {
   private var sha = SHA256()
   private var digest: [UInt8] = []
 
-  /// The positions of recent packets, and of an equal number of packets before them.
+  /// The positions of the most recent packets, and of the packets in the previous full table.
   private var recent: [Key: Int64] = [:]
   private var former: [Key: Int64] = [:]
   /// The numbers of the paths that an observer sees.
@@ -25,8 +25,8 @@ final class RelayedPlaces {
   /// Whether the take has legs of a relay; otherwise nothing is looked up.
   private var hasLegs = false
 
-  /// The number of packets per table: more than an observer's possible backlog, and more than
-  /// faults hold back.
+  /// The number of packets per table: more than an observer's backlog can hold, and more than a
+  /// fault can delay.
   private static let limit = 65_536
   private static let pathColumn = Table.packet.column("path") ?? 0
 

@@ -106,7 +106,7 @@ package final class TakeCopy {
 final class RowInserts {
   private var inserts: [TableInsert] = []
   private var streams: [WireStore] = []
-  /// Finds bytes that are already stored; nil in formats that store each row's bytes.
+  /// Finds bytes that are already stored; nil in formats that store the bytes of every row.
   private let relayed: RelayedPlaces?
   /// Whether video frames are compressed; a writer that is behind turns this off.
   var compresses = true
@@ -163,11 +163,11 @@ final class TableInsert {
   private let statement: SQLiteStatement
   /// The stream for the bytes of one column; nil if all values stay in the row.
   private let stream: WireStore?
-  /// The index of that column, and the number of columns that replace it: position and possibly
-  /// size.
+  /// The index of the streamed column, and the number of columns that replace it: position and
+  /// possibly size.
   private let column: Int
   private let places: Int
-  /// Whether the last column names the compression of the one before it, and that column's
+  /// Whether the last column names the compression of the column before it, and the last column's
   /// parameter.
   private let isCoded: Bool
   private let codingParameter: Int32
@@ -208,7 +208,7 @@ final class TableInsert {
   ) throws(SQLiteError) {
     let range = rows.range(row)
     guard let stream else {
-      // Clears the binding that a compressed row may have left.
+      // A previous compressed row may have left a binding here.
       if isCoded { statement.bindNull(at: codingParameter) }
       return try statement.insert(row: number, rows.bytes, range)
     }
@@ -240,11 +240,11 @@ final class InsertStatement {
 
 // MARK: - RowNumbering
 
-/// Renumbers paths, formats and captured media for a copy that leaves some out or joins several
+/// Renumbers paths, formats and captured media for a copy that leaves out peers or joins several
 /// takes.
 ///
 /// Numbers are assigned at the first use by any peer. Leaving out a peer therefore changes the
-/// numbers of the others. Values that several takes have in common are stored once.
+/// numbers in the other peers' rows. Values that several takes have in common are stored once.
 package struct RowNumbering {
   private var numbers: [Key: Int64] = [:]
   private var known: [Table: Numbering<[Value]>] = [:]

@@ -4,9 +4,10 @@ import Glibc
 import Synchronization
 import Wire
 
-/// A take's file while it is being written, with the state that continues from step to step.
+/// A take's file while it is being written, with the state that is kept from step to step.
 ///
-/// Only one thread at a time uses it: first the one that creates it, then the one that writes.
+/// Only one thread at a time uses it: first the thread that creates it, then the thread that writes
+/// the steps.
 final class TapeStore {
   private let path: String
   private let connection: SQLiteConnection
@@ -29,8 +30,8 @@ final class TapeStore {
     self.path = path
     do throws(SQLiteError) {
       connection = try SQLiteConnection(path: path, mode: .readWrite)
-      // If the recorder is killed, the file has everything that was passed to the system, and more
-      // is not promised. Only `merge` waits for the disk. The log is short, so its pages are reused
+      // If the recorder is killed, the file has everything that was passed to the system; no more
+      // is promised, so only `merge` waits for the disk. The log is short, so its pages are reused
       // while they are cached.
       try connection.execute(
         """
@@ -158,7 +159,7 @@ final class TapeStore {
 final class WriterThread: Sendable {
   private struct State {
     var writers: [TapeWriter] = []
-    /// Writers that asked to be written before their turn.
+    /// Writers whose steps are to be written before the interval ends.
     var asking: [TapeWriter] = []
     var isRunning = false
   }

@@ -22,7 +22,8 @@ package final class TapeWriter: Sendable {
     package var waitsForDisk = false
     /// The maximum size of the queue in bytes; beyond it, the recording fails or `record` waits.
     package var queueLimit = 256 << 20
-    /// Whether the file is kept if the recording fails; the error then says what it contains.
+    /// Whether the caller keeps the file if the recording fails; the error then says what the file
+    /// contains.
     package var staysIncomplete = true
     /// The maximum size of the file in pages of 8 KiB.
     package var pageLimit: Int64 = 0xffff_fffe
@@ -42,7 +43,7 @@ package final class TapeWriter: Sendable {
   private struct Queue {
     var steps: [StepRecord] = []
     var names: [(actor: UInt32, words: ActorWords)] = []
-    /// The actors that have no steps after the queued ones.
+    /// The actors that have no steps after the queued steps.
     var ended: [UInt32] = []
     var bytes = 0
     var actors: UInt32 = 0
@@ -59,8 +60,8 @@ package final class TapeWriter: Sendable {
   private let queue = Mutex(Queue())
   /// The file and a spare queue.
   ///
-  /// Only one thread at a time uses them: first the one that creates the file, then the one that
-  /// writes.
+  /// Only one thread at a time uses them: first the thread that creates the file, then the thread
+  /// that writes it.
   private let desk: Mutex<Desk>
   private let thread: WriterThread
   private let room = DispatchSemaphore(value: 0)
@@ -70,7 +71,8 @@ package final class TapeWriter: Sendable {
   private struct Desk {
     let store: TapeStore
     var spare: [StepRecord] = []
-    /// Whether writing failed; after that no step may be written, since the take would have a gap.
+    /// Whether writing failed; no further step may then be written, since the take would have a
+    /// gap.
     var isBroken = false
     var isFinished = false
   }
@@ -145,7 +147,8 @@ package final class TapeWriter: Sendable {
     }
   }
 
-  /// Declares that an actor has no more steps; its state is discarded after the queued ones.
+  /// Declares that an actor has no more steps; its state is discarded after the queued steps are
+  /// written.
   package func end(actor: UInt32) { queue.withLock { $0.ended.append(actor) } }
 
   /// The error that stopped the recording; nil if there was none so far.

@@ -2,11 +2,12 @@ import Glibc
 import Synchronization
 import Wire
 
-/// Tracks this process's unfinished files, and removes those that killed processes left behind.
+/// Tracks this process's unfinished files, and removes unfinished files that killed processes left
+/// behind.
 ///
-/// A file's name is `.retake-`, 32 random digits and `.part`. It is locked (flock) while its
-/// process uses it. A killed process loses the lock, so the next process that writes into the
-/// folder recognizes the leftover and removes it.
+/// A file's name is `.retake-`, 32 random hexadecimal digits and `.part`. It is locked (flock)
+/// while its process uses it. A killed process loses the lock, so the next process that writes into
+/// the folder recognizes the leftover and removes it.
 package enum UnfinishedFiles {
   /// The paths of unfinished files, with the descriptors that hold the locks; -1 if a file is not
   /// locked.
@@ -51,7 +52,7 @@ package enum UnfinishedFiles {
       } else if case .failure(let code) = made, code.number != EEXIST {
         break
       }
-      // Another process mistook the new file for a leftover before it was locked here.
+      // Another process has mistaken the new file for a leftover, because it was not locked yet.
       usleep(1_000)
       made = NewFile.create(path, mode: mode)
     }
@@ -106,7 +107,7 @@ package enum UnfinishedFiles {
     for ending in [""] + companions { Glibc.remove((path + ending).systemPath) }
   }
 
-  /// Removes a folder and the folders above it that were created for files, if they are empty.
+  /// Removes a folder and the folders above it if they are empty and were created for files.
   package static func removeIfEmpty(folder: String) {
     let above = made.withLock { folders in
       folders.filter { folder == $0 || folder.hasPrefix($0.hasSuffix("/") ? $0 : $0 + "/") }
@@ -149,8 +150,8 @@ package enum UnfinishedFiles {
       && digits.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
   }
 
-  /// Returns the process in a name of an earlier version, as in `.retake-4711-1.part`; nil if it is
-  /// not such a name.
+  /// Returns the process number in a file name of an earlier version, such as
+  /// `.retake-4711-1.part`; nil for other names.
   private static func earlierProcess(_ name: String) -> Int32? {
     guard name.hasPrefix(beginning), name.hasSuffix(ending) else { return nil }
     let parts = name.dropFirst(beginning.count).dropLast(ending.count).split(separator: "-")

@@ -4,9 +4,9 @@ import Wire
 
 /// A file that appears under its name only when it is complete.
 ///
-/// Until then, it has another name in the same folder. An abandoned file is removed, by
-/// `UnfinishedFiles.removeAll` if the process ends. After a crash, the next process removes it.
-/// Devices and pipes are written in place.
+/// Until then, it has another name in the same folder. An abandoned file is removed: when this
+/// object is destroyed, by `UnfinishedFiles.removeAll` if the process ends, or by the next process
+/// after a crash. Devices and pipes are written in place.
 package final class WholeFile {
   /// Why a file cannot be written.
   package struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
@@ -85,8 +85,8 @@ package final class WholeFile {
   /// - Parameter mode: the mode of a new file; an existing device or pipe keeps its own.
   package func open(mode: UInt32 = 0o600) throws(Failure) -> Int32 {
     guard temporary != target else {
-      // The path was not a regular file, so it is written in place. If it is one by now, it is not
-      // truncated.
+      // The path was not a regular file, so it is written in place. If a regular file has appeared
+      // there meanwhile, it is not truncated.
       let descriptor = Glibc.open(path.systemPath, O_WRONLY | O_CLOEXEC)
       guard descriptor >= 0 else { throw Failure(path: path, code: errno) }
       return descriptor
@@ -221,7 +221,7 @@ package enum NewFile {
       didMake(path)
       return .success(true)
     }
-    // Another process may have created it meanwhile.
+    // Another process may have created the folder meanwhile.
     let last = SystemCode(errno)
     let isFolder = stat(path.systemPath, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     return isFolder ? .success(false) : .failure(last)

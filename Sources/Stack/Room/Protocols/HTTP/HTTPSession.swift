@@ -78,7 +78,7 @@ struct HTTPSession: Sendable {
   let url: String
   private let access: SessionAccess
   private var entityTag: String?
-  /// The local and remote descriptions with which the session was opened or ICE last restarted.
+  /// The local and remote descriptions from opening the session, or from the last ICE restart.
   private var local: SDPDocument?
   private var remote: SDPDocument?
   private var trickles = true
@@ -119,7 +119,7 @@ struct HTTPSession: Sendable {
     report(&desk)
   }
 
-  /// Requests an ICE restart with an offer's parameters.
+  /// Requests an ICE restart with the ICE parameters of an offer.
   mutating func restart(_ offer: String, _ desk: inout HTTPDesk) {
     guard let document = try? SDPDocument(parsing: offer) else { return }
     isRestarting = true

@@ -5,7 +5,8 @@ import Wire
 /// The common parts of WHIP and WHEP: the endpoint's options, the offer that opens a session, the
 /// session's candidates and ICE restarts, and its end (RFC 9725 sections 4.2 to 4.6).
 ///
-/// A busy server is asked again, a few times, after the number of seconds it states.
+/// If the server is busy, the offer is repeated a few times, each time after the number of seconds
+/// that the server states.
 struct SessionLink: Sendable {
   private static let retriesMaximum = 3
   private static let retrySecondsMaximum: Int64 = 30
@@ -60,7 +61,8 @@ struct SessionLink: Sendable {
 
   mutating func restartFailed() { session?.restartFailed() }
 
-  /// Adds a local candidate, nil after the last one; it is kept until there is a session.
+  /// Adds a local candidate, or nil after the last one; candidates found before the session exists
+  /// are kept for it.
   mutating func add(_ candidate: CandidateInit?) {
     if session == nil { candidates.append(candidate) } else { session?.add(candidate, &desk) }
   }
@@ -77,8 +79,8 @@ struct SessionLink: Sendable {
 
   // MARK: Responses
 
-  /// Schedules another request if the server is busy and says when to retry; returns whether one
-  /// was scheduled.
+  /// Schedules the offer again if the server is busy and says when to retry; returns whether it is
+  /// scheduled.
   mutating func isPutOff(by response: SessionResponse) -> Bool {
     guard let seconds = response.retrySeconds, retryCount < SessionLink.retriesMaximum,
       (0...SessionLink.retrySecondsMaximum).contains(seconds)
@@ -103,7 +105,7 @@ struct SessionLink: Sendable {
     candidates = []
   }
 
-  /// Records whether the server accepts candidates; the response is nil if there was none.
+  /// Records whether the server accepts candidates; nil means that there was no response.
   mutating func handleCandidates(_ response: SessionResponse?) { session?.handle(response, &desk) }
 
   /// Returns the server's description after an ICE restart; nil if there is none.

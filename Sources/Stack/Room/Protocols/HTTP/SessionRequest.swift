@@ -201,7 +201,8 @@ package struct SessionResponse: Hashable, Sendable {
     return SessionRefusal("\(url) answered with status \(status)\(told)\(hint)", status: status)
   }
 
-  /// The server's explanation: a problem's detail or title (RFC 9457), an error, or the text.
+  /// The server's explanation, from the members `detail` or `title` (RFC 9457) or `error` of a JSON
+  /// body, or else from a text body.
   package var sentence: String? {
     if let words = JSONValue(text: text), case .object = words {
       for name in ["detail", "title", "error"] {

@@ -2,8 +2,9 @@ import Peer
 import SDP
 package import Wire
 
-/// A WHEP client (draft-ietf-wish-whep) as a room with one other participant, `stream`, whose media
-/// is present once the server accepts.
+/// A WHEP client (draft-ietf-wish-whep), presented as a room with one other participant, `stream`.
+///
+/// The media of `stream` is published once the server accepts the session.
 package struct WHEPMachine: SessionMachine {
   package static let name = "whep"
   static let owner = "stream"

@@ -2,7 +2,8 @@ import Peer
 import SDP
 package import Wire
 
-/// A WHIP client (RFC 9725) as a room without other participants, in which media is published once.
+/// A WHIP client (RFC 9725), presented as a room without other participants, in which media can be
+/// published only once.
 package struct WHIPMachine: SessionMachine {
   package static let name = "whip"
   static let participant = "self"

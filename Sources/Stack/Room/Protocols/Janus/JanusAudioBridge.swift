@@ -7,7 +7,7 @@ import Wire
 /// All participants' audio is assigned to the connection's only section. Option: `pin`.
 struct JanusAudioBridge: JanusMixPlugin {
   static let name = "audiobridge"
-  /// The key of each participant's only media.
+  /// The key for a participant's audio, which is the participant's only media.
   private static let key = "audio"
 
   var mix = JanusMix()
@@ -126,8 +126,8 @@ struct JanusAudioBridge: JanusMixPlugin {
 
 // MARK: - JanusEchoTest
 
-/// The echotest plugin as a room: a participant named `echo` publishes whatever the local
-/// participant publishes.
+/// The echotest plugin, presented as a room: a participant named `echo` publishes the same media as
+/// the local participant.
 struct JanusEchoTest: JanusMixPlugin {
   static let name = "echotest"
   static let echo = "echo"
@@ -140,7 +140,7 @@ struct JanusEchoTest: JanusMixPlugin {
 
   mutating func attached(_ role: JanusRole, _ desk: inout JanusDesk) {
     guard role == .main, !desk.isEntered else { return }
-    // There is nothing to join: the handle is the room.
+    // There is no room to join, only the handle.
     let isReturn = desk.participant != nil
     let events = desk.roster.enter(Self.echo, displayName: Self.echo)
     if isReturn { desk.emit(events) }
@@ -288,7 +288,7 @@ struct JanusMix: Sendable {
     if publication.isDue { offer(&desk) }
   }
 
-  /// Assigns media to a section, and drops media that is gone.
+  /// Assigns media to a section, and forgets media that is no longer published.
   mutating func assign(_ media: [MediaID], in mid: String, _ desk: inout JanusDesk) {
     guard let connection = publication.connection else { return }
     for id in media where !assigned.contains(id) {

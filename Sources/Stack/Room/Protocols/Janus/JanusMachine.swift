@@ -1,6 +1,6 @@
 package import Wire
 
-/// A client of a Janus server, with one of its plugins as the room.
+/// A client of a Janus server, in which one of the server's plugins acts as the room.
 ///
 /// Options: `plugin` (`videoroom`, `audiobridge` or `echotest`), `apisecret`, `token`, `pin`, and
 /// the plugin's own.

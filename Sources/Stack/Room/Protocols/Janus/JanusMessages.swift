@@ -111,8 +111,10 @@ extension JSONValue {
     .members(("type", .text(description.type.rawValue)), ("sdp", .text(description.sdp)))
   }
 
-  /// Converts the name of a room or participant to a number if it is one, or else to a string,
-  /// which a server can be configured to use.
+  /// Converts the identifier of a room or participant to a number if it is one, or else to a
+  /// string.
+  ///
+  /// Servers use numbers unless they are configured to use strings.
   static func identifier(_ text: String) -> JSONValue {
     if let number = Int64(text), number >= 0, String(number) == text { return .integer(number) }
     return .text(text)

@@ -128,8 +128,8 @@ struct JanusPublisher: Publisher {
 }
 
 extension LocalMediaInfo {
-  /// The description of a stream, which includes whether it is active, because the server does not
-  /// inform other participants about that.
+  /// The description of a stream; it states whether the stream is active, because the server has no
+  /// other way to inform the other participants.
   fileprivate var description: String {
     JanusDescription(extraValue: extraValue, isActive: isActive).text
   }

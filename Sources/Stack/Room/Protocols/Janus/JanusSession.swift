@@ -5,7 +5,7 @@ import Wire
 struct JanusSession: Sendable {
   enum News: Hashable, Sendable {
     case opened
-    /// The session exists: a new one, or the one from before the transport was lost.
+    /// The session exists, either as a new one or as the one from before the transport was lost.
     case ready(isNew: Bool)
     case attached(JanusRole)
     case reply(JanusRole, JanusAsk, JanusReply)
@@ -202,8 +202,8 @@ struct JanusSession: Sendable {
   private mutating func lose(_ reason: String) -> News {
     isReady = false
     keepaliveDue = nil
-    // Abandon all requests, because they are never answered unless another transport claims the
-    // session, in which case the plugins repeat them.
+    // Abandon all requests, because the server will not answer them. If another transport claims
+    // the session, the plugins repeat them.
     abandon()
     return .lost(reason)
   }
@@ -215,7 +215,7 @@ struct JanusSession: Sendable {
     if let session = message.session, let id, session != id { return [] }
     switch message.type {
     case "ack":
-      // Keepalives and candidates are answered by this message alone.
+      // For keepalives and candidates, this message is the only answer.
       guard let transaction = message.transaction, let purpose = requests.purpose(of: transaction),
         purpose == .keepalive || purpose == .trickle
       else { return [] }

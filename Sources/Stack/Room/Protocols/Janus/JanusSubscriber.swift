@@ -38,7 +38,7 @@ struct JanusSubscriber: Sendable {
   private var job: Job?
   /// An offer that arrived while the previous one was being answered.
   private var nextOffer: (data: JSONValue, offer: SessionDescription)?
-  /// The media wanted, even if it is not being received.
+  /// The media that the room wants, whether or not it is being received.
   private var wanted: [MediaID] = []
   private var streams: [Stream] = []
 
@@ -253,8 +253,8 @@ struct JanusSubscriber: Sendable {
     desk.request(connection, .setRemote(offer))
   }
 
-  /// Assigns media to sections as in the server's list of streams, and unassigns media that left
-  /// the list.
+  /// Assigns media to sections according to the server's list of streams, and unassigns media that
+  /// is no longer in the list.
   private mutating func assign(_ data: JSONValue, _ desk: inout JanusDesk) {
     guard let list = data["streams"], let connection = connection else { return }
     var now: [Stream] = []

@@ -2,7 +2,7 @@ import Peer
 import SDP
 import Wire
 
-/// A room of the videoroom plugin: one connection that publishes and one that receives.
+/// A room of the videoroom plugin, with one connection for publishing and one for receiving.
 ///
 /// Options: `pin`, `bitrate`, `audiocodec`, `videocodec`, and `textroom` with the number of the
 /// textroom plugin's room for messages.
@@ -221,10 +221,10 @@ extension Roster.Offer {
 
 // MARK: - JanusTextRoom
 
-/// Participants' messages through the textroom plugin, on a data channel in a connection of its
-/// own.
+/// Participants' messages through the textroom plugin, on a data channel in a separate connection.
 ///
-/// The room with the given number or name must exist. A message's type is not transmitted.
+/// The textroom plugin must already have a room with this number or name. A message's type is not
+/// transmitted.
 struct JanusTextRoom: Sendable {
   static let name = "textroom"
   /// The channel label that Janus and its clients use.
@@ -326,7 +326,8 @@ struct JanusTextRoom: Sendable {
     _ desk: inout JanusDesk
   ) {
     guard let connection else { return }
-    // A reliable channel loses an answer only if the channel is lost, which is reported.
+    // On a reliable channel, an answer is lost only together with the channel, and that is
+    // reported.
     let due = desk.now + .seconds(60 * 60)
     let head: [(String, JSONValue?)] = [
       ("textroom", .text(type)), ("transaction", .text(requests.add(action, due: due))),

@@ -3,8 +3,8 @@ package import Wire
 
 /// A client of Retake's own room protocol.
 ///
-/// Option: `voices`, the number of voices that the server should send at the same time; by default
-/// all.
+/// Option: `voices`, the number of voices that the server should send at the same time; by default,
+/// it sends all.
 package struct RetakeRoomMachine: SignalingMachine {
   package static let name = "room"
 
@@ -357,7 +357,7 @@ struct RoomDesk: PublishingDesk {
   mutating func passLink() -> ServerLink.News? { link.pass(at: now, into: &step.outputs) }
   mutating func send(_ request: RoomRequest) { link.send(request.text, into: &step.outputs) }
 
-  /// Sends a request whose answer has the same number.
+  /// Sends a request; the answer will have the same number.
   mutating func ask(_ purpose: Purpose, _ request: (UInt32) -> RoomRequest) {
     let due = now + .seconds(RoomDesk.answerSeconds)
     send(request(requests.addNumber(purpose, due: due)))

@@ -90,7 +90,7 @@ package struct RoomLocalMedia: Hashable, Sendable {
   }
 }
 
-/// The number under which other participants see local media.
+/// The server's number for local media, under which other participants see the media.
 package struct RoomLocalNumber: Hashable, Sendable {
   package var local: UInt32
   package var number: UInt32
@@ -291,7 +291,7 @@ struct RoomFields {
   func integer(_ name: String) -> Int? { value[name]?.integer.map { Int(clamping: $0) } }
   func double(_ name: String) -> Double? { value[name]?.number }
 
-  /// Reads a flag that may be omitted if it has its usual value.
+  /// Reads a Boolean member; if it is missing, returns the usual value.
   func flag(_ name: String, usual: Bool? = nil) throws(JSONError) -> Bool {
     if let flag = value[name]?.flag { return flag }
     guard value[name] == nil, let usual else { throw missing(name) }
@@ -328,7 +328,7 @@ struct RoomFields {
     }
   }
 
-  /// Reads a list that may be omitted if it is empty.
+  /// Reads a list member; a missing list is empty.
   func list<Element>(
     _ name: String, _ read: (JSONValue) throws(JSONError) -> Element
   ) throws(JSONError) -> [Element] {

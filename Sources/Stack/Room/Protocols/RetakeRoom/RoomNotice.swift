@@ -9,9 +9,9 @@ package enum RoomNotice: Hashable, Sendable {
   /// With `isResumed`, an earlier session continues, including its connections.
   case joined(
     participant: String, session: String, isResumed: Bool, members: [RoomMember], ICEServers)
-  /// The answer to an offer for sending.
+  /// The answer to the participant's offer on the sending connection.
   case answer(sdp: String)
-  /// An offer for receiving, listing all media that is sent.
+  /// An offer on the receiving connection, with all media that the server sends there.
   case offer(sdp: String, media: [RoomPlace])
   case candidate(RoomConnection, CandidateInit?)
   case result(request: UInt32, RoomFault?)
@@ -23,7 +23,8 @@ package enum RoomNotice: Hashable, Sendable {
   case unpublished(participant: String, [UInt32])
   case changed(participant: String, RoomMedia)
   case talking(participant: String, Bool, level: Int?)
-  /// All voices currently sent, if their number is limited.
+  /// All voices that the server currently sends; this message is used only if their number is
+  /// limited.
   case voices([UInt32])
   /// A moderator switched local media off or on.
   case muted(local: UInt32, Bool)

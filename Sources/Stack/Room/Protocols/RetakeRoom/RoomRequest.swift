@@ -3,8 +3,8 @@ package import Wire
 
 /// A message from a participant to the server of Retake's own room protocol.
 ///
-/// Messages are JSON objects with a `type`, on a WebSocket with the subprotocol `retake-room`. A
-/// message with a number as `request` is answered by a `result` with the same number.
+/// Messages are JSON objects with a `type`, on a WebSocket with the subprotocol `retake-room`. If a
+/// message has a number as `request`, the server answers with a `result` that has the same number.
 package enum RoomRequest: Hashable, Sendable {
   /// The WebSocket subprotocol that both sides name in the handshake.
   package static let subprotocol = "retake-room"
@@ -14,9 +14,9 @@ package enum RoomRequest: Hashable, Sendable {
   /// `resumes` names the session of a lost transport, which the server continues if it still
   /// exists.
   case join(RoomJoin, resumes: String?)
-  /// An offer for sending, listing all local media; answered by `answer` and `result`.
+  /// An offer on the sending connection, with all local media; answered by `answer` and `result`.
   case offer(request: UInt32, sdp: String, media: [RoomLocalMedia])
-  /// The answer to the server's offer for receiving.
+  /// The answer to the server's offer on the receiving connection.
   case answer(sdp: String)
   /// A candidate; nil after the last one.
   case candidate(RoomConnection, CandidateInit?)
@@ -152,7 +152,7 @@ package enum RoomRequest: Hashable, Sendable {
 }
 
 extension JSONValue {
-  /// Creates a message whose answer has the same number.
+  /// Creates a request; the answer will have the same number.
   static func request(_ type: String, _ request: UInt32, _ members: (String, JSONValue)...)
     -> JSONValue
   {

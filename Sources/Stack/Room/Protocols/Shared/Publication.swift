@@ -25,7 +25,7 @@ struct Publication: Sendable {
   private(set) var places: [LocalMediaPlace] = []
   private var published: [Published] = []
   /// The actions to complete when the server accepts or rejects the current offer; `waiting` holds
-  /// those for the next offer.
+  /// the actions for the next offer.
   private var answering: [ActionID] = []
   private var waiting: [ActionID] = []
   private var isStale = false
@@ -90,7 +90,7 @@ struct Publication: Sendable {
     return restartsICE
   }
 
-  /// Records that the offer was created; returns false if none is expected.
+  /// Records that the offer was created; returns false if no offer is expected.
   mutating func offer(_ places: [LocalMediaPlace]) -> Bool {
     guard phase == .offering else { return false }
     phase = .offered
@@ -98,8 +98,8 @@ struct Publication: Sendable {
     return true
   }
 
-  /// Records that the server accepted the offer; returns events for media that is now published,
-  /// media that no longer is, and the actions that are complete.
+  /// Records that the server accepted the offer; returns events for newly published media, for
+  /// media that is no longer published, and for completed actions.
   /// - Parameter number: returns the id for new media.
   mutating func settle(_ number: (LocalMediaPlace) -> MediaID) -> [SignalingEvent] {
     guard phase == .offered else { return [] }
@@ -129,7 +129,7 @@ struct Publication: Sendable {
   /// Whether another offer should follow.
   var isDue: Bool { phase == .idle && (isStale || !waiting.isEmpty || restartsICE) }
 
-  /// Answers all actions: those of the current offer and those waiting for the next one.
+  /// Answers all actions, both for the current offer and for the next one.
   mutating func finish(_ failure: SignalingFailure?) -> [SignalingEvent] {
     defer { (answering, waiting) = ([], []) }
     return (answering + waiting).map { .result($0, failure) }
@@ -137,7 +137,7 @@ struct Publication: Sendable {
 
   // MARK: Connection
 
-  /// Requests an offer, on a new connection if there is none.
+  /// Requests an offer, on a new connection if there is no connection yet.
   /// - Parameter connect: opens a connection.
   mutating func requestOffer<Desk: SignalingDesk>(
     _ desk: inout Desk, connect: (inout Desk) -> ConnectionID

@@ -20,7 +20,8 @@ struct Roster: Sendable {
     var keys: [String] = []
   }
 
-  /// Limits; anything beyond them is ignored, whatever a server sends.
+  /// The maximum numbers of participants and of media per participant; a server may announce more,
+  /// but the rest is ignored.
   static let participantsMaximum = 1_000
   static let mediaMaximum = 64
 
@@ -64,8 +65,8 @@ struct Roster: Sendable {
     return member.info.media[index]
   }
 
-  /// Adds a participant; returns the event, or nothing if the participant is known or there are too
-  /// many.
+  /// Adds a participant; returns the event, or nothing if the participant is already known or there
+  /// are too many participants.
   mutating func enter(_ id: String, displayName: String, metadata: String? = nil)
     -> [SignalingEvent]
   {
@@ -127,7 +128,7 @@ struct Roster: Sendable {
     set(offers(of: owner).filter { $0.key != key }, of: owner)
   }
 
-  /// Returns what a participant publishes, as last recorded.
+  /// Returns what a participant publishes, as the server last described it.
   func offers(of owner: String) -> [Offer] {
     guard let member = members.first(where: { $0.info.id == owner }) else { return [] }
     return zip(member.keys, member.info.media).map { key, media in
@@ -137,7 +138,7 @@ struct Roster: Sendable {
     }
   }
 
-  /// Removes all participants except these; the others left while no updates arrived.
+  /// Removes all participants except these, because the others left while no updates arrived.
   mutating func retain(_ ids: [String]) -> [SignalingEvent] {
     let gone = members.map(\.info.id).filter { !ids.contains($0) }
     return gone.flatMap { leave($0, .left) }

@@ -24,7 +24,7 @@ struct ServerLink: Sendable {
 
   static let openSeconds: Int64 = 15
   static let closeSeconds: Int64 = 3
-  /// The maximum number of attempts; pauses between them double from half a second to eight
+  /// The maximum number of attempts; the pauses between attempts double from half a second to eight
   /// seconds.
   static let attemptsMaximum = 12
 

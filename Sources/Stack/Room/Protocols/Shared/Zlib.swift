@@ -3,7 +3,7 @@ import CZlib
 /// Data in the zlib format (RFC 1950), which compressed data channels use.
 ///
 /// Compression is implemented here, because the same text must compress to the same bytes in every
-/// replay, whatever a library's version; it uses only the fixed codes of RFC 1951 section 3.2.6.
+/// replay, regardless of library versions; it uses only the fixed codes of RFC 1951 section 3.2.6.
 /// Decompression is left to zlib, because its result is always the same.
 enum Zlib {
   /// The reason that bytes cannot be expanded: they are invalid, or the result is too long.
@@ -24,7 +24,8 @@ enum Zlib {
     writer.write(bytes)
     let sum = adler32(bytes)
     let tail = [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: sum >> $0) }
-    // A 32 KiB window, no dictionary, and a check that makes both bytes a multiple of 31.
+    // The header states a 32 KiB window and no dictionary; its check bits make the two bytes a
+    // multiple of 31.
     return [0x78, 0x01] + writer.finish() + tail
   }
 
@@ -59,7 +60,7 @@ enum Zlib {
         }
         guard out.count <= limit else { throw .tooLong }
       }
-      // Truncated input gives Z_BUF_ERROR.
+      // For truncated input, the code is Z_BUF_ERROR.
       guard code == Z_STREAM_END else { throw .malformed }
       return out
     }

@@ -3,15 +3,15 @@ import Wire
 
 /// A session's data channels, and whether signaling has moved to them.
 struct SoraChannels: Sendable {
-  /// The time from the first message on the data channel until the WebSocket is closed, if the
-  /// server permits that.
+  /// The time from the first message on the data channel until the client closes the WebSocket, if
+  /// the server permits that.
   private static let switchSeconds: Int64 = 10
 
   private var channels: [SoraChannel] = []
   /// Whether signaling now uses data channels.
   private(set) var hasSwitched = false
-  /// Whether the session continues if the WebSocket closes; `deadline` is when the client closes
-  /// it.
+  /// Whether the session continues if the WebSocket closes; the client closes the WebSocket at
+  /// `deadline`.
   private var ignoresSocket = false
   private(set) var deadline: Instant?
 
@@ -41,8 +41,9 @@ struct SoraChannels: Sendable {
 
   mutating func end() { self = SoraChannels() }
 
-  /// Returns the request that sends an application's message on the channel of its type, or on the
-  /// first one; returns nil if there is no channel.
+  /// Returns the request that sends an application's message; nil if there is no channel for it.
+  ///
+  /// A type that starts with `#` is the label of the channel; other messages use the first channel.
   func outgoing(_ message: UserMessage) -> ConnectionRequest? {
     let wanted = message.type.hasPrefix("#") ? message.type : nil
     guard hasSwitched,
@@ -124,8 +125,7 @@ struct SoraDesk: SignalingDesk {
   }
 }
 
-/// Pending statistics: the server requested them on the WebSocket or a channel, and the connection
-/// has not returned them yet.
+/// The server's unanswered requests for statistics, from the WebSocket or a data channel.
 struct SoraStatistics: Sendable {
   private var count: UInt32 = 0
   private var asked: [(action: ActionID, isOnChannel: Bool)] = []

@@ -1,7 +1,7 @@
 import SDP
 package import Wire
 
-/// A client for channels of WebRTC SFU Sora that uses its public signaling.
+/// A client for channels of WebRTC SFU Sora, using Sora's public signaling protocol.
 ///
 /// Options are the members of `connect` (`SoraConnect.names` and `multistream`), as JSON or text;
 /// `connection_timeout`, the time limit for joining in seconds; and `tells_signaling`, which
@@ -139,7 +139,7 @@ package struct SoraMachine: SignalingMachine {
     phase = .leaving
     due = desk.now + .seconds(SoraMachine.leaveSeconds)
     desk.send(.members(("type", "disconnect"), ("reason", "NO-ERROR")))
-    // The server closes what is open. If nothing is open, the session ends immediately.
+    // The server closes the open transport. If nothing is open, the session ends immediately.
     if !desk.link.isOpen, !desk.channels.hasSwitched, desk.close() { end(nil) }
   }
 
@@ -243,7 +243,7 @@ package struct SoraMachine: SignalingMachine {
     case "switched"?: switched(value)
     case "redirect"?: redirect(value)
     case "close"?: close(value)
-    // A message from a later version of the service.
+    // A type from a later version of the service.
     case let type?: desk.emit(.notification(type: type, value.json))
     case nil: break
     }

@@ -19,7 +19,7 @@ public struct SoraConfiguration: Hashable, Sendable {
   public enum Spotlight: Hashable, Sendable {
     /// All participants: the channel is not a spotlight.
     case disabled
-    /// The last speakers; nil leaves their number to the server.
+    /// The most recent speakers; nil leaves their number to the server.
     case enabled(number: Int?)
   }
 
@@ -65,7 +65,8 @@ public struct SoraConfiguration: Hashable, Sendable {
   public var spotlightEnabled = Spotlight.disabled
   /// Whether signaling moves to data channels; nil leaves it to the server.
   public var dataChannelSignaling: Bool?
-  /// Whether the session then continues without the WebSocket; nil leaves it to the server.
+  /// Whether the session continues without the WebSocket once signaling uses data channels; nil
+  /// leaves it to the server.
   public var ignoreDisconnectWebSocket: Bool?
   /// Labels of data channels for messages in both directions; each must start with `#`.
   public var messagingLabels: [String] = []
@@ -132,7 +133,8 @@ public struct SoraConfiguration: Hashable, Sendable {
     return options
   }
 
-  /// The value of `video` as JSON: `false`, or the requested parameters; nil if there are none.
+  /// The value of `video` as JSON: `false`, or the requested parameters; nil if no parameters are
+  /// requested.
   private var video: String? {
     guard videoEnabled else { return "false" }
     guard videoCodec != nil || videoBitRate != nil else { return nil }
@@ -284,7 +286,7 @@ enum SoraConnect {
     return .object(members)
   }
 
-  /// Wraps the access token as services on top of Sora expect it.
+  /// Wraps the access token in the form that services based on Sora expect.
   private static func access(_ token: String) -> JSONValue {
     .members(("access_token", .text(token)))
   }

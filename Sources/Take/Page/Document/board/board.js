@@ -1,4 +1,4 @@
-// The groups of lanes under one clock.
+// The groups of lanes, which share one clock.
 import { listen, markLane } from "./pointer.js";
 import { recolour, redraw, soon } from "./redraw.js";
 import { board, kept, parts } from "./state.js";

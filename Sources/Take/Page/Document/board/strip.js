@@ -66,7 +66,7 @@ function stripValues(width) {
   const step = take.seconds / width;
   const values = Array.from({ length: width },
     (_, at) => carried(list, at * step, (at + 1) * step));
-  // Smoothed a little.
+  // Smooths the curve a little.
   const smooth = values.map((value, at) =>
     (value * 2 + (values[at - 1] ?? value) + (values[at + 1] ?? value)) / 4);
   strip = { width, values: smooth, seconds: take.seconds };

@@ -60,7 +60,7 @@ export function showAround(from, to) {
 
 export const showAll = () => show(0, take.seconds);
 
-/** Moves the cursor to a time; a held cursor moves only if it is held again. */
+/** Moves the cursor to a time; a held cursor moves only if `isHeld` is true. */
 export function point(time, isHeld = false) {
   if (clock.isHeld && !isHeld) return;
   const inside = time === null ? null : Math.min(Math.max(time, 0), take.seconds);

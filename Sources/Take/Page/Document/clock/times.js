@@ -24,7 +24,7 @@ export function timeText(seconds, step = 0.001) {
   return hours ? `${hours}:${two(String(minutes))}:${two(rest)}` : `${minutes}:${two(rest)}`;
 }
 
-/** About `count` round numbers between two others. */
+/** About `count` round numbers in a range. */
 export function ticks(from, to, count) {
   const rough = (to - from) / count;
   const power = 10 ** Math.floor(Math.log10(rough));

@@ -120,7 +120,7 @@ async function makePictures(film, way, height, redrawn) {
   const end = (element.duration || Infinity) - latest;
   while (wanted.length && !isStale()) {
     const [[key, time]] = wanted;
-    // After its end a video shows its last frame.
+    // After its end, a video shows its last frame.
     const at = Math.min(time, end);
     if (pace.isLate || time > end || framesBefore(way, at + begin) < framesToSeek
       || !element.requestVideoFrameCallback) {

@@ -1,8 +1,9 @@
 // Kinds of lanes, with their drawing, their text at the cursor, and their spans. A lane is
 //   {label, unit, height, draw(view), at(time) -> text, tone, spans, marks, query, isExtra}
-// where `isWaiting()` returns whether values are still loading, `prepare()` computes in pieces what
-// drawing needs, as soon as values can be read, `isReady()` returns whether that is done, `spans`
-// can be selected, `marks` are times to step to, and `query` names its SQL.
+// `isWaiting()` returns whether values are still loading. As soon as values can be read,
+// `prepare()` computes in pieces what drawing needs, and `isReady()` returns whether it has
+// finished. `spans` can be selected, `marks` are times to step to, and `query` names the lane's
+// SQL.
 import { clock } from "../clock/clock.js";
 import { grid, ink, line, roundTop, spanMarks, tickMarks, topValue } from "./draw.js";
 import { extent, readPeaks } from "../measures/peaks.js";

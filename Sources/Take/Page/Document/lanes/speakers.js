@@ -31,7 +31,7 @@ export function speakerGroup() {
   }
   return [{
     id: "speakers", name: "Who speaks", note: "as each peer received it", peers: [], kind: "audio",
-    // In a room the lanes of its participants show the same.
+    // In a room, the participants' lanes already show who spoke.
     isFolded: take.people.length > 0, lanes,
   }];
 }

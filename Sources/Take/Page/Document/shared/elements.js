@@ -1,7 +1,7 @@
 // Elements of the document.
 
 /**
- * The element with the given id.
+ * The element with an id.
  * @param {string} id
  */
 export const place = (id) => document.getElementById(id);

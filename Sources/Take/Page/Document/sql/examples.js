@@ -1,4 +1,4 @@
-// Example queries; each runs on every take, perhaps without rows.
+// Example queries; each runs on every take, but may return no rows.
 
 export const examples = [
   { name: "round trips", sql: "SELECT at_ns, round_trip_ms FROM round_trip" },

@@ -1,5 +1,5 @@
-// The history of queries. It is stored in the browser for the address of this server, whose port
-// changes each time unless `--port` is given.
+// The history of queries. The browser stores it for the address of this server, whose port changes
+// each time unless `--port` is set.
 
 const key = "retake.queries";
 const most = 50;

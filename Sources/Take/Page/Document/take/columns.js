@@ -1,4 +1,4 @@
-// Columns of numbers as the page carries them: see PageSeries.swift for the encoding.
+// Columns of numbers as stored in the page; PageSeries.swift describes the encoding.
 
 /** The number of time units in columns per second. */
 export const unitsPerSecond = 1e5;
@@ -34,7 +34,7 @@ function fillNumbers(values, first, limit, bytes, end, state, coding, scale) {
     let byte = bytes[at];
     at += 1;
     let number = byte & 127;
-    // Nearly all numbers have one byte or two: 32-bit arithmetic is enough for them.
+    // Nearly all numbers occupy one or two bytes, for which 32-bit arithmetic is enough.
     if (byte > 127 && at < end) {
       byte = bytes[at];
       at += 1;

@@ -161,7 +161,7 @@ function joined(former, later, isBrief = false) {
   }
   const others = later.filter((series) => !grows(series));
   if (!isBrief) return [...kept.values(), ...others];
-  // A brief reading contains all losses again and omits the rest.
+  // A brief reading contains all losses again; series of other kinds stay as they were.
   return [...kept.values(), ...others,
     ...former.filter((series) => !grows(series) && series.what !== "lost")];
 }

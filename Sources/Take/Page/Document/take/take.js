@@ -23,7 +23,7 @@ export const thisSide = "the local participant";
 /** The name of the end of a call that is not in the take. */
 export const otherSide = "the remote peer";
 
-/** The series of a kind whose members have the given values. */
+/** The series of a kind whose members have the values in `facts`. */
 export const seriesOf = (what, facts = {}) =>
   take.series.filter(
     (series) => series.what === what

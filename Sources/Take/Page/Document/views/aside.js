@@ -47,7 +47,7 @@ export function makeAside() {
   fillSelection();
 }
 
-/** The time whose values are shown: that of the cursor, or the middle of the view. */
+/** The time whose values are shown: the cursor's time, or the middle of the view. */
 const instant = () => clock.cursor ?? (clock.from + clock.to) / 2;
 
 /**

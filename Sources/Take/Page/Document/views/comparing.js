@@ -1,4 +1,4 @@
-// Two takes below each other, and their differences.
+// Two takes, one below the other, and their differences.
 import { make, place } from "../shared/elements.js";
 import { askJSON, askReading } from "../shared/server.js";
 import { adopt, adoptBeside } from "../take/reading.js";
@@ -22,7 +22,7 @@ export async function besides(name) {
   sides.push(side());
   const reading = await askReading("take", { name, overview: 1 });
   const second = { ...reading.data, name, ...await askJSON("findings", { name }) };
-  // Cards are computed with one take loaded.
+  // Each take's cards are computed while only that take is loaded.
   take.series = [];
   adopt(second, reading.bytes);
   sides.push(side());

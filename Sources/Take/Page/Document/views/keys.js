@@ -29,7 +29,7 @@ let shownSpan = null;
 /** Steps through all findings, starting with the worst. */
 function nextFinding(by) {
   const spans = findingSpans();
-  // A take that has grown has other spans: continue from the same one.
+  // The list of spans changes while a take grows, so the last shown span is looked up again.
   const at = shownSpan === null ? -1
     : spans.findIndex(({ finding, from, to }) => finding.rule === shownSpan.rule
       && finding.peer === shownSpan.peer && from === shownSpan.from && to === shownSpan.to);

@@ -2,7 +2,7 @@
 import { showAllLanes } from "../board/board.js";
 import { canvases } from "../lanes/draw.js";
 
-/** Printed pixels are smaller than those of most displays. */
+/** Printed pixels are smaller than the pixels of most displays. */
 const paperRatio = 2;
 
 /** Shows all lanes in light colours while the page is printed. */
