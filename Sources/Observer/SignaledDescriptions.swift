@@ -28,8 +28,9 @@ struct SignaledDescriptions {
 
   private(set) var entries: [Entry] = []
   /// Descriptions that may apply to transports with other addresses: supplied descriptions, and
-  /// descriptions without ICE. For example, a SIP client may be behind a NAT, and RTSP states the
-  /// ports in a request.
+  /// descriptions without ICE.
+  ///
+  /// For example, a SIP client may be behind a NAT, and RTSP states the ports in a request.
   private(set) var floating: [Int] = []
   private static let floatingMaximum = 64
   private var length = 0

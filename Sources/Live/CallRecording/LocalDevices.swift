@@ -161,8 +161,9 @@ final class MicrophoneMeter: Sendable {
 
   /// The length of a measurement window in frames: 100 ms.
   private static let window = AudioBlock.sampleRate / 10
-  /// The level in -dBov from which a window is loud. Speech averages -26 dBov and reaches this
-  /// level for a syllable at most (ITU-T P.56).
+  /// The level in -dBov from which a window is loud.
+  ///
+  /// Speech averages -26 dBov and reaches this level for a syllable at most (ITU-T P.56).
   private static let loudest: UInt8 = 9
   /// The number of consecutive loud windows (two seconds) after which a sound counts as howling.
   private static let windowsMaximum = 20

@@ -193,8 +193,9 @@ package struct MessageSizes: Hashable, Sendable, CustomStringConvertible {
 /// The messages that a recorded peer sends over the data channels it opens.
 package struct Conversation: Sendable {
   package var sizes: MessageSizes
-  /// The number of further channels. Each one is opened, carries a message and its reply, and is
-  /// closed.
+  /// The number of further channels.
+  ///
+  /// Each one is opened, carries a message and its reply, and is closed.
   package var channels = 0
 
   package init(sizes: MessageSizes, channels: Int = 0) {

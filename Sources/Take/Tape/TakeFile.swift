@@ -217,7 +217,9 @@ package enum TakeFile {
     }
   }
 
-  /// Opens the file. If its folder is not writable, no file is created beside the take.
+  /// Opens the file.
+  ///
+  /// If its folder is not writable, no file is created beside the take.
   private static func connect(_ path: String) throws(SQLiteError) -> SQLiteConnection {
     do throws(SQLiteError) {
       let connection = try SQLiteConnection(path: path, mode: .readOnly)

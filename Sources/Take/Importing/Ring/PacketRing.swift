@@ -384,8 +384,10 @@ struct RingFacts: Sendable {
   var endedAt: Int64?
 }
 
-/// Strings in order of arrival. Repeated strings are dropped unless they consist of lines. Beyond
-/// the limits on size and number, the oldest strings are dropped.
+/// Strings in order of arrival.
+///
+/// Repeated strings are dropped unless they consist of lines. Beyond the limits on size and number,
+/// the oldest strings are dropped.
 struct RingTexts: Sendable {
   private(set) var all: [String] = []
   private var byteCount = 0

@@ -144,8 +144,10 @@ extension CallFacts {
 }
 
 extension CallFacts.Way {
-  /// Adds packets that passed at a time, which must not decrease. If the packets were only counted,
-  /// the time is the beginning of the interval in which they passed.
+  /// Adds packets that passed at a time, which must not decrease.
+  ///
+  /// If the packets were only counted, the time is the beginning of the interval in which they
+  /// passed.
   mutating func add(_ at: Int64, _ interval: Int64, packets count: Int32 = 1) {
     let place = Int(min(max(at / interval, 0), Int64(CallFacts.most) *| 10))
     while packets.count <= place { packets.append(0) }

@@ -85,6 +85,7 @@ struct PictureGap: Sendable {
   /// freeze as defined for W3C `freezeCount`.
   var freezeMean: Double?
   /// The packets received and missing in the gap, and the sender's longest pause in nanoseconds.
+  ///
   /// During a pause, no packet arrives and the stream's clock advances by the same time.
   var packets: Int64 = 0
   var missing: Int64 = 0
