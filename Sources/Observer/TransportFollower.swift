@@ -113,6 +113,10 @@ struct TransportFollower {
     facts.isMoved = true
     dtls = other.dtls
     dtlsStates = other.dtlsStates
+    if isFlipped {
+      dtls.swapEnds()
+      dtlsStates.swapEnds()
+    }
     media.inherit(other.media, isFlipped: isFlipped)
     descriptions = isFlipped ? other.descriptions.reversed() : other.descriptions
   }
@@ -220,6 +224,9 @@ struct CallTable {
 /// A DTLS association's state at each end, according to its packets.
 struct DTLSStates {
   private var states: [DTLSTransportState] = [.new, .new]
+
+  /// Exchanges the states of the ends.
+  mutating func swapEnds() { states.reverse() }
 
   /// Changes an end's state; returns the previous state, or nil if nothing changes: a closed
   /// association stays closed, and a repeated handshake does not undo a finished one.

@@ -27,12 +27,17 @@ _LOST = "SELECT sum(lost) FROM loss WHERE peer = ? AND direction = 'in' AND ssrc
 
 # A page with two connections. The first signals through the relay, and either may offer. The relay
 # plays the recorded packets to the first connection in place of the second connection's media.
-# Returns both connections' last statistics before the relay ends.
+# Returns both connections' last statistics before the relay ends, the messages to the first
+# connection, and the directions of its sections after each answer.
 _THROUGH_RELAY = """(async (near, far, offers) => {""" + JOIN + """
-  const messages = [];
+  const messages = [], directions = [];
   const wanted = {audio: true, video: true};
   const ends = [await join(near, wanted, connection => {
     connection.createDataChannel("chat").onmessage = ({data}) => messages.push(String(data));
+    connection.onsignalingstatechange = () => {
+      if (connection.signalingState !== "stable") return;
+      directions.push(connection.getTransceivers().map(each => each.currentDirection));
+    };
   }), await join(far, wanted, connection => void connection.createDataChannel("chat"))];
   const offerer = ends[offers];
   await offerer.connection.setLocalDescription();
@@ -51,7 +56,7 @@ _THROUGH_RELAY = """(async (near, far, offers) => {""" + JOIN + """
     }));
   }
   for (const {connection, socket} of ends) { connection.close(); socket.close(); }
-  return {last, messages};
+  return {last, messages, directions};
 })"""
 
 
@@ -69,7 +74,8 @@ async def run(program, folder, is_brief):
             found, word = [f"{type(error).__name__}: {error}"], "failed"
         problems += [f"{name}, {repair}: {problem}" for problem in found]
         words.append(f"{name} {repair}: {word}")
-    for way in [_near_offers] if is_brief else [_change, _mend, _near_offers, _far_offers]:
+    for way in [_near_offers] if is_brief else [
+            _change, _mend, _near_offers, _far_offers, _change_through_relay]:
         try:
             async with asyncio.timeout(_SECONDS):
                 found, word = await way(program, folder)
@@ -123,32 +129,34 @@ async def _far_offers(program, folder):
     return await _through_relay(program, folder, 1)
 
 
+async def _change_through_relay(program, folder):
+    """Re-enacts a call whose sender renegotiated repeatedly, to an application with its own
+    signaling: its client must get all descriptions in the application's messages, and its server
+    none of the answers."""
+    source, problems = _CAPTURES / "chromium-negotiates.take", []
+    report, result = await _visit(program, folder, source, 0, "changes-relayed")
+    changes = [each for each in report["omissions"] if "later description" in each]
+    if not report["complete"] or report["descriptions"] < 5 or changes:
+        problems.append(f"the changes came to {report}")
+    # The first exchange is the client's own.
+    if len(result["directions"]) < report["descriptions"] + 1 or len(
+            {json.dumps(each) for each in result["directions"]}) < 3:
+        problems.append(f"{report['descriptions']} descriptions led to {result['directions']}")
+    near, far = result["last"]
+    if not any(each["kind"] == "video" and each["frames"] > 10 for each in near):
+        problems.append(f"the client received {near}")
+    if not any(each["kind"] == "video" and each["frames"] > 30 for each in far):
+        problems.append(f"the other end received {far}")
+    return [f"changes through a relay: {each}" for each in problems], (
+        f"{report['descriptions']} later descriptions through a relay")
+
+
 async def _through_relay(program, folder, offers):
     source, name = _CAPTURES / "virtual-heavy-loss.take", ("client", "server")[offers]
-    out, room, browser = folder / f"relayed-{name}.take", await Room.start(), None
-    (port,) = free_ports(1)
-    child = await Child.start(
-        [program, "reenact", source, "--peer", 1, "--listen", f"127.0.0.1:{port}", "--upstream",
-         room.address, "--bind", "127.0.0.1", "--out", out, "--json"],
-        folder / f"relayed-{name}.log")
-    try:
-        await child.line("the relay to .* is http", _SECONDS, errors=True)
-        browser = await Browser.start("chromium", folder)
-        await browser.page.load(room.address + "/", ready="true")
-        addresses = [f"ws://127.0.0.1:{port}/room", room.address.replace("http", "ws") + "/room"]
-        arguments = ", ".join(json.dumps(each) for each in (*addresses, offers))
-        result = await browser.page.evaluate(f"{_THROUGH_RELAY}({arguments})")
-        status = await child.finish(_SECONDS)
-    except BaseException:
-        await child.end()
-        raise
-    finally:
-        if browser:
-            await browser.end()
-        await room.close()
-    report, problems = json.loads(child.output[-1]), []
-    if status != 0 or not report["complete"]:
-        problems.append(f"status {status}, and the report is {report}")
+    report, result = await _visit(program, folder, source, offers, f"relayed-{name}")
+    problems = []
+    if not report["complete"]:
+        problems.append(f"the report is {report}")
     near, far = result["last"]
     video = [each for each in near if each["kind"] == "video" and each["packets"]]
     # The client received only the recorded streams, with their losses.
@@ -168,10 +176,40 @@ async def _through_relay(program, folder, offers):
     # The server continued to receive the client's media.
     if not any(each["kind"] == "video" and each["frames"] > 30 for each in far):
         problems.append(f"the other end received {far}")
-    await _output(program, "replay", out)
     word = f"{video[0]['lost']} lost, {video[0]['frames']} frames" if video else "no video"
     return [f"through a relay, the {name} offering: {each}" for each in problems], (
         f"through a relay, the {name} offering: {word}")
+
+
+async def _visit(program, folder, source, offers, name):
+    """Re-enacts a call to a page of two connections, the first of which reaches the other through
+    the relay; returns the report and the page's result."""
+    out, room, browser = folder / f"{name}.take", await Room.start(), None
+    (port,) = free_ports(1)
+    child = await Child.start(
+        [program, "reenact", source, "--peer", 1, "--listen", f"127.0.0.1:{port}", "--upstream",
+         room.address, "--bind", "127.0.0.1", "--out", out, "--json"],
+        folder / f"{name}.log")
+    try:
+        await child.line("the relay to .* is http", _SECONDS, errors=True)
+        browser = await Browser.start("chromium", folder)
+        await browser.page.load(room.address + "/", ready="true")
+        addresses = [f"ws://127.0.0.1:{port}/room", room.address.replace("http", "ws") + "/room"]
+        arguments = ", ".join(json.dumps(each) for each in (*addresses, offers))
+        result = await browser.page.evaluate(f"{_THROUGH_RELAY}({arguments})")
+        status = await child.finish(_SECONDS)
+    except BaseException:
+        await child.end()
+        raise
+    finally:
+        if browser:
+            await browser.end()
+        await room.close()
+    report = json.loads(child.output[-1])
+    if status != 0:
+        raise RuntimeError(f"status {status}, and the report is {report}")
+    await _output(program, "replay", out)
+    return report, result
 
 
 async def run_demo(program, folder, seconds):

@@ -163,6 +163,28 @@ struct PairTests {
     }
   }
 
+  /// After a restart the other end sends the first check, so the new transport numbers the ends the
+  /// other way round.
+  @Test func anAssociationContinuesWithTheEndsInTheOtherOrder() throws {
+    var observer = Observer()
+    var call = SyntheticCall()
+    call.connect(&observer, tuple)
+    for datagram in hello(offersSRTP: true, fragments: 1) {
+      call.send(datagram, tuple, to: &observer)
+    }
+    for number in 0..<20 { call.send(Messages.rtp(number), tuple, to: &observer) }
+    let begun = try #require(call.seen.states.last { $0.machine == "dtls" && $0.end == 0 })
+    var other = tuple
+    (other.source.port, other.destination.port) = (7000, 7001)
+    call.connect(&observer, other.reversed, names: ("eeee", "ffff"))
+    for number in 20..<25 { call.send(Messages.rtp(number), other, to: &observer) }
+    let alert: [UInt8] = [21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2, 2, 40]
+    call.send(alert, other, to: &observer)
+    let ended = try #require(call.seen.states.last { $0.machine == "dtls" })
+    #expect(ended.transport == 2 && ended.end == 1)
+    #expect(ended.from == begun.to && ended.to == "failed")
+  }
+
   @Test func aHandshakeAfterChecksIsAlwaysACall() {
     var observer = Observer()
     var call = SyntheticCall()

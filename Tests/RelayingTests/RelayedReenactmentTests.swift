@@ -3,15 +3,17 @@ import JSEP
 import Live
 import Media
 import Peer
-import Reenactment
 import Replay
+import Room
 import SDP
+import Signaling
 import Stats
 import Synchronization
 import Tape
 import Testing
 import Wire
 
+@testable import Reenactment
 @testable import Relaying
 
 /// A relay plays recorded packets in place of the server's media, and the client does not notice.
@@ -44,7 +46,9 @@ import Wire
     var relayed: String { folder.appending(path: "relay.take").path }
     var received: String { folder.appending(path: "client.take").path }
 
-    init(_ change: (inout ReenactmentPlan) -> Void = { _ in }) async throws {
+    init(
+      sockets: [WebSocketRoute] = [], _ change: (inout ReenactmentPlan) -> Void = { _ in }
+    ) async throws {
       var plan = try RelayedReenactmentTests.plan()
       change(&plan)
       self.plan = plan
@@ -52,7 +56,7 @@ import Wire
       try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
       let made = Mutex<RelayedReenactment?>(nil)
       rig = try await RelayRig(
-        take: folder.appending(path: "relay.take").path,
+        take: folder.appending(path: "relay.take").path, sockets: sockets,
         standIn: { clock in
           let standIn = RelayedReenactment(
             plan, repair: .asRecorded, clock: clock, connectionLimit: .seconds(60),
@@ -96,8 +100,9 @@ import Wire
       try await rig.finish()
       try await clients.finish()
       let report = try ReenactmentReport(
-        plan, outcome, changesSent: 0, repair: .asRecorded, recording: relayed)
+        plan, outcome, changesSent: standIn.changesSent, repair: .asRecorded, recording: relayed)
       #expect(report.isComplete && report.packetsSent == plan.mediaPackets)
+      #expect(report.changesSent == plan.changes.count && report.omissions.isEmpty)
       #expect(try #require(report.timing).median < 50)
       // All packets come from the plan, and none from the server.
       let (ssrcs, count) = (
@@ -196,6 +201,137 @@ import Wire
     try await server.addTrack(.audio, source: Self.tone)
     try await stage.negotiate(server, from: .far, to: stage.client)
     try await stage.finish()
+  }
+
+  /// The recorded sender mutes and unmutes over the application's own WebSocket, whose server never
+  /// learns of it: neither of the offers nor of the client's answers.
+  @Test(arguments: [RelaySide.near, .far])
+  func laterDescriptionsComeInTheFormOfTheServersMessages(offerer: RelaySide) async throws {
+    let application = Application(offers: offerer == .far)
+    let states: [(Int, [Bool])] = [
+      (400, [true, false]), (900, [false, false]), (1_400, [true, true]),
+    ]
+    let stage = try await Stage(sockets: [application.route]) { plan in
+      plan.changes = states.map { at, sends in
+        ReenactmentPlan.Change(
+          distance: .milliseconds(Int64(at)),
+          states: Dictionary(
+            uniqueKeysWithValues: sends.enumerated().map {
+              ($0, ReenactmentPlan.SectionState(sends: $1, receives: true))
+            }))
+      }
+    }
+    defer { stage.remove() }
+    let (client, server) = (stage.client, stage.rig.answerer)
+    for peer in [client, server] {
+      try await peer.addTrack(.audio, source: Self.tone)
+      try await peer.addTrack(.video, source: Self.pattern)
+    }
+    application.begin(server)
+    let socket = try await WebSocket.connect(
+      to: "ws" + stage.rig.proxy.url.dropFirst("http".count) + "/room")
+    if offerer == .near {
+      try await client.setLocalDescription()
+      try await Application.send(client, over: socket)
+    }
+    let shown = Task { try await Application.follow(client, over: socket) }
+    await RelayRig.receive(videoFrames: 5, blocks: 20, of: server)
+    try await stage.finish()
+    await socket.close()
+    var directions = try await shown.value
+    // The first is the server's, with the recorded state at the beginning.
+    #expect(directions.removeFirst() == [true, true])
+    #expect(directions == states.map(\.1))
+    #expect(application.received == [offerer == .near ? "offer" : "answer"])
+    #expect(server.signalingState == .stable && client.signalingState == .stable)
+    let count = "SELECT count(*) FROM signaling WHERE peer = 1 AND type = "
+    #expect(try Stage.number(stage.relayed, count + "'answer' AND direction = 'in'") >= 3)
+    #expect(try Stage.number(stage.relayed, count + "'offer' AND direction = 'out'") >= 3)
+  }
+
+  /// A server that makes a call over a WebSocket, with the type of each description beside the
+  /// object with the description.
+  private final class Application: Sendable {
+    private let peer = Mutex<PeerConnection?>(nil)
+    private let types = Mutex<[String]>([])
+    private let offers: Bool
+    private let ready: AsyncStream<Void>
+    private let setReady: AsyncStream<Void>.Continuation
+
+    init(offers: Bool) {
+      self.offers = offers
+      (ready, setReady) = AsyncStream<Void>.makeStream()
+    }
+
+    /// The types of the descriptions that the server received.
+    var received: [String] { types.withLock { $0 } }
+
+    func begin(_ peer: PeerConnection) {
+      self.peer.withLock { $0 = peer }
+      setReady.yield()
+    }
+
+    var route: WebSocketRoute {
+      WebSocketRoute(path: "/room") { [self] socket, _ in
+        for await _ in ready { break }
+        guard let peer = peer.withLock({ $0 }) else { return }
+        do {
+          if offers {
+            try await peer.setLocalDescription()
+            try await Application.send(peer, over: socket)
+          }
+          while case .text(let text)? = await socket.receive() {
+            let description = try Application.description(in: text)
+            types.withLock { $0.append(description.type.rawValue) }
+            try await Application.apply(description, to: peer, over: socket)
+          }
+        } catch {
+          Issue.record(error)
+        }
+      }
+    }
+
+    static func send(_ peer: PeerConnection, over socket: WebSocket) async throws {
+      try await peer.waitForGatheringComplete(timeout: .seconds(120))
+      let own = try #require(try await peer.localDescription)
+      let call = JSONText.object([("sdp", .text(own.sdp)), ("room", .text("1234"))])
+      try await socket.send(
+        .text(JSONText.object([("event", .text(own.type.rawValue)), ("call", call)]).text))
+    }
+
+    private static func description(in text: String) throws -> SessionDescription {
+      let message = try JSONValue(parsing: text)
+      let type = try #require(message["event"]?.text.flatMap { SDPType(rawValue: $0) })
+      #expect(message["call"]?["room"]?.text == "1234")
+      return SessionDescription(
+        type: type, sdp: try #require(message["call"]?["sdp"]?.text))
+    }
+
+    private static func apply(
+      _ description: SessionDescription, to peer: PeerConnection, over socket: WebSocket
+    ) async throws {
+      try await peer.setRemoteDescription(description)
+      guard description.type == .offer else { return }
+      try await peer.setLocalDescription()
+      try await send(peer, over: socket)
+    }
+
+    /// Follows the server's descriptions until the socket closes; returns for each in which
+    /// sections it sends.
+    static func follow(
+      _ client: PeerConnection, over socket: WebSocket
+    ) async throws -> [[Bool]] {
+      var directions: [[Bool]] = []
+      while case .text(let text)? = await socket.receive() {
+        let description = try Application.description(in: text)
+        directions.append(
+          try SDPDocument(parsing: description.sdp).sections.map {
+            $0.direction?.sends ?? true
+          })
+        try await Application.apply(description, to: client, over: socket)
+      }
+      return directions
+    }
   }
 
   @Test func aCodecThatTheClientLacksIsNamedAndTheCallRelayed() async throws {

@@ -17,6 +17,8 @@ extension ReenactmentPlan {
     package init(sends: Bool, receives: Bool) {
       (self.sends, self.receives) = (sends, receives)
     }
+
+    var isSending: Bool { sends && !isStopped }
   }
 
   /// A later description of the recorded sender.
@@ -90,18 +92,45 @@ extension Agreement {
         !sections[place].isRejected
       else { continue }
       if state.isStopped { sections[place].port = 0 }
-      let direction = MediaDirection(
-        sends: state.sends && !state.isStopped, receives: state.receives && !state.isStopped)
-      sections[place].lines = sections[place].lines.map { line in
-        guard case .attribute(let attribute) = line,
-          MediaDirection(rawValue: attribute.name.rawValue) != nil
-        else { return line }
-        return SDPLine(direction.attributeName)
-      }
+      sections[place].setDirection(
+        MediaDirection(
+          sends: state.isSending, receives: state.receives && !state.isStopped))
     }
     return Agreement.document(
       sections, bundles: before.bundles, isMixed: before.allowsMixedExtensions,
       version: before.origin.nextVersion)
+  }
+
+  /// Returns a description of an application's server as an offer in which the recorded sender
+  /// sends as in the given states.
+  ///
+  /// Everything else is the server's: a section that the recorded sender stopped becomes inactive,
+  /// because the server still has it.
+  func relayedOffer(
+    changing before: SDPDocument, to states: [Int: ReenactmentPlan.SectionState]
+  ) -> SDPDocument {
+    var offer = before
+    offer.origin.sessionVersion = String(before.origin.nextVersion)
+    for (index, state) in states {
+      guard let place = sections[index]?.place, offer.sections.indices.contains(place),
+        !offer.sections[place].isRejected
+      else { continue }
+      let direction = offer.sections[place].direction ?? offer.direction ?? .sendrecv
+      offer.sections[place].setDirection(
+        MediaDirection(sends: state.isSending, receives: direction.receives))
+    }
+    return offer
+  }
+}
+
+extension SDPSection {
+  /// Replaces the direction; a section without one gets it.
+  mutating func setDirection(_ new: MediaDirection) {
+    lines.removeAll { line in
+      guard case .attribute(let attribute) = line else { return false }
+      return MediaDirection(rawValue: attribute.name.rawValue) != nil
+    }
+    append(new.attributeName)
   }
 }
 

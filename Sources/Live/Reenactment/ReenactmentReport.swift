@@ -95,7 +95,7 @@ package struct ReenactmentReport: Sendable {
     if changesSent < plan.changes.count {
       omissions.append(
         "\(counted(plan.changes.count - changesSent, "later description")) of the sender, which "
-          + "the client did not request")
+          + "the client did not request or did not answer")
     }
     timing = try Timing(
       ReenactmentReport.delays(

@@ -25,10 +25,16 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
     var far: PeerConnection
     var reports = ServerReports()
     var player: ReenactmentPlayer
-    var send: @Sendable (RelayedPacket) -> Void
+    var client: StandInClient
     var agreement: Agreement
-    /// The server's last offer as the client sees it, until the client has answered.
+    /// The last offer to the client, until the client has answered.
     var offer: SDPDocument?
+    /// The last description for the client, without a transport.
+    var described: SDPDocument
+    /// The number of the recorded sender's later descriptions that the client was offered.
+    var changes = 0
+    /// Whether the last of them is not answered.
+    var isChanging = false
     /// The indexes of the sections that are played.
     var places: Set<Int> { Set(agreement.sections.values.map(\.place)) }
 
@@ -36,7 +42,7 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
     mutating func play(_ agreement: Agreement) {
       guard !player.isReady || agreement != self.agreement else { return }
       self.agreement = agreement
-      player.play(agreement, sending: send)
+      player.play(agreement, sending: client.send)
     }
   }
 
@@ -73,8 +79,10 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
     }
   }
 
-  /// Always 0: the server's signaling has no place for the recorded sender's later descriptions.
-  package var changesSent: Int { 0 }
+  /// The number of the recorded sender's later descriptions that the client has answered.
+  package var changesSent: Int {
+    part.withLock { part in part.map { $0.changes - ($0.isChanging ? 1 : 0) } ?? 0 }
+  }
 
   package var refused: [String] { refusals.withLock { $0 } }
 
@@ -84,7 +92,7 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
 
   package func replace(
     _ description: SDPDocument, answering offer: SDPDocument?, in legs: RelayLegs,
-    send: @escaping @Sendable (RelayedPacket) -> Void
+    to receiver: StandInClient
   ) -> SDPDocument? {
     let result = part.withLock { part -> Result<(SDPDocument, isNew: Part?), CallRefusal>? in
       guard part == nil || part?.call == legs.number else { return nil }
@@ -96,14 +104,21 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
         return .failure(error)
       }
       let isNew = part == nil
+      // If the application's signaling has no form for later offers, all media is sent from the
+      // start.
+      let states = receiver.offer.map { _ in plan.states(after: part?.changes ?? 0) }
+      let shown = described(description, to: client, agreement, states)
       var new =
         part
         ?? Part(
           call: legs.number, leg: legs.near, far: legs.far,
-          player: ReenactmentPlayer(plan, repair: rule, clock: clock), send: send,
-          agreement: agreement)
+          player: ReenactmentPlayer(plan, repair: rule, clock: clock), client: receiver,
+          agreement: agreement, described: shown)
       new.reports.learn(description)
-      let shown = described(description, to: client, agreement)
+      new.client = receiver
+      new.described = shown
+      // A description of the server also brings the states of an offer that it supersedes.
+      new.isChanging = false
       if offer == nil {
         new.offer = shown
       } else {
@@ -127,14 +142,22 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
     let refusal = part.withLock { part -> CallRefusal? in
       guard var new = part, new.call == call, let offer = new.offer else { return nil }
       new.offer = nil
+      // An answer to a change accepts it and leaves the agreement as it is.
+      guard !new.isChanging else {
+        new.isChanging = false
+        part = new
+        return nil
+      }
       do throws(CallRefusal) {
-        let agreement = try Agreement(plan, with: answer, answersOffer: false, numberedBy: offer)
+        let agreement = try Agreement(
+          plan, with: Self.opened(answer, to: offer, playing: new.places), answersOffer: false,
+          numberedBy: offer)
         new.play(agreement)
         part = new
         return nil
       } catch {
         // An answer that stops everything leaves nothing to play.
-        if !new.player.hasBegun { part = nil } else { part = new }
+        part = new.player.hasBegun ? new : nil
         return error
       }
     }
@@ -200,14 +223,34 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
     return client
   }
 
+  /// Returns the client's answer as if it had been offered media in all sections that are played,
+  /// also in those in which the recorded sender does not send yet.
+  private static func opened(
+    _ answer: SDPDocument, to offer: SDPDocument, playing played: Set<Int>
+  ) -> SDPDocument {
+    var opened = answer
+    for place in played where opened.sections.indices.contains(place) {
+      guard offer.sections.indices.contains(place) else { continue }
+      let offered = offer.sections[place].direction ?? offer.direction ?? .sendrecv
+      let own = answer.sections[place].direction ?? answer.direction ?? .sendrecv
+      guard !offered.sends else { continue }
+      opened.sections[place].setDirection(MediaDirection(sends: own.sends, receives: true))
+    }
+    return opened
+  }
+
   /// Returns the server's description with the recorded media in the sections that are played.
+  ///
+  /// - Parameter recorded: the recorded sender's states of the sections; nil to send in all.
   private func described(
-    _ server: SDPDocument, to client: SDPDocument, _ agreement: Agreement
+    _ server: SDPDocument, to client: SDPDocument, _ agreement: Agreement,
+    _ recorded: [Int: ReenactmentPlan.SectionState]?
   ) -> SDPDocument {
     var states: [Int: ReenactmentPlan.SectionState] = [:]
     for index in agreement.sections.keys {
-      // Later descriptions of the recorded sender cannot be signaled, so all media is sent.
-      states[index] = ReenactmentPlan.SectionState(sends: true, receives: true)
+      // The client's media goes to the server, whatever the recorded sender would have received.
+      states[index] = ReenactmentPlan.SectionState(
+        sends: recorded.map { $0[index]?.isSending ?? false } ?? true, receives: true)
     }
     let played = agreement.answer(to: client, plan, states: states)
     var shown = server
@@ -218,11 +261,56 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
     return shown
   }
 
+  // MARK: Later descriptions of the recorded sender
+
+  /// Offers the client the recorded sender's later descriptions at their times.
+  ///
+  /// Each waits until the one before is answered, and until no offer of the client or the server is
+  /// open.
+  private func offerChanges(of player: ReenactmentPlayer) async {
+    while !player.isOver {
+      var pause = Self.pauseMaximum
+      let current = part.withLock { $0 }
+      if let current, current.player === player, current.client.offer != nil,
+        let began = player.began
+      {
+        guard current.changes < plan.changes.count else { return }
+        let change = plan.changes[current.changes]
+        let left = began + change.distance - clock.now
+        if left <= .zero, current.offer == nil { await offer(change, in: current) }
+        if left > .zero { pause = min(pause, left) }
+      }
+      guard (try? await Task.sleep(for: .nanoseconds(pause.nanoseconds))) != nil else { return }
+    }
+  }
+
+  private static let pauseMaximum = Interval.milliseconds(20)
+
+  private func offer(_ change: ReenactmentPlan.Change, in current: Part) async {
+    let offer = current.agreement.relayedOffer(changing: current.described, to: change.states)
+    // The answer may arrive before the offer is known to be sent.
+    part.withLock { part in
+      part?.offer = offer
+      part?.described = offer
+      part?.changes += 1
+      part?.isChanging = true
+    }
+    guard await current.client.offer?(offer) != true else { return }
+    part.withLock { part in
+      guard part?.isChanging == true else { return }
+      part?.offer = nil
+      part?.described = current.described
+      part?.changes -= 1
+      part?.isChanging = false
+    }
+  }
+
   // MARK: The call
 
   private func watch(_ part: Part) {
     notice("call \(part.call) is played")
     let (limit, player) = (connectionLimit, part.player)
+    if !plan.changes.isEmpty { Task { [weak self] in await self?.offerChanges(of: player) } }
     Task { [finish] in
       for await _ in player.ended { break }
       finish.yield()

@@ -33,6 +33,7 @@ package final class RelayService: Sendable {
   private let session: Session
   private let settings: Settings
   private let observer: RelayObserver?
+  private let hasStandIn: Bool
   /// The legs of each WebSocket's last call, to which its further messages belong.
   private let channels = Mutex<[Int: RelayLegs]>([:])
   /// The number of recorded bytes of signaling.
@@ -44,6 +45,8 @@ package final class RelayService: Sendable {
   private static let messageMaximum = 64 << 10
   /// The maximum number of recorded bytes of signaling, because a client may send any amount.
   private static let recordedMaximum = 256 << 20
+  /// The maximum size in bytes of a message that is sent again with another description.
+  private static let formMaximum = 256 << 10
 
   /// - Parameter standIn: what may replace the server's media; nil forwards all of it.
   package init(
@@ -68,7 +71,15 @@ package final class RelayService: Sendable {
         },
         description: { call, document, text, side in
           observer?.show(document, text, of: call, from: side)
+        },
+        offer: { [rules = settings.rules] legs, offer, form in
+          guard let text = await form.text(offering: offer.sdp, rules) else { return false }
+          legs.near.recordSignaling(
+            SignalingMessage(
+              isInbound: false, transport: "websocket", type: "offer", message: text))
+          return await form.send(text)
         }))
+    hasStandIn = standIn != nil
   }
 
   /// Replaces and records the signaling in a message.
@@ -79,12 +90,24 @@ package final class RelayService: Sendable {
     }
     let side: RelaySide = message.isFromClient ? .near : .far
     let parts = Mutex<[(type: String, legs: RelayLegs)]>([])
+    let consumed = Mutex<RelayLegs?>(nil)
+    let shownLast = Mutex<(sdp: String, call: Int)?>(nil)
+    let isForm =
+      hasStandIn && message.sendToClient != nil && text.utf8.count <= RelayService.formMaximum
+    let isRepeatable = isForm ? await MessageForm.canOffer(in: text, settings.rules) : false
     var signaling = SignalingText(rules: settings.rules) {
-      [calls] (part) async throws(SignalingRefusal) -> SignalingReplacement? in
+      [calls, hasStandIn, isRepeatable]
+      (part) async throws(SignalingRefusal) -> SignalingReplacement? in
       switch part {
       case .description(let type, let sdp):
-        let (shown, legs) = try await calls.pass(type, sdp, from: side, on: message.channel)
+        if hasStandIn, side == .near, let legs = try await calls.accept(type, sdp) {
+          consumed.withLock { $0 = legs }
+          return nil
+        }
+        let (shown, legs) = try await calls.pass(
+          type, sdp, from: side, on: message.channel, isRepeatable: isRepeatable)
         parts.withLock { $0.append((type?.rawValue ?? "description", legs)) }
+        shownLast.withLock { $0 = (shown, legs.number) }
         if let session = message.location { await calls.name(session: session, of: legs.number) }
         return SignalingReplacement(shown)
       case .candidate(let candidate):
@@ -102,6 +125,16 @@ package final class RelayService: Sendable {
     }
     do throws(SignalingRefusal) {
       let new = try await signaling.replacing(in: text, type: message.type)
+      if let legs = consumed.withLock({ $0 }) {
+        legs.near.recordSignaling(
+          SignalingMessage(
+            isInbound: true, transport: message.transport, type: "answer", message: text))
+        return .consumed
+      }
+      if isRepeatable, let send = message.sendToClient, let last = shownLast.withLock({ $0 }) {
+        await calls.remember(
+          MessageForm(message: new, description: last.sdp, send: send), of: last.call)
+      }
       record(text, new, message, side, parts.withLock { $0 })
       return new == text ? .unchanged : .replaced(Array(new.utf8))
     } catch {
@@ -158,7 +191,61 @@ package final class RelayService: Sendable {
   }
 }
 
+// MARK: - MessageForm
+
+/// A server's message to a client with a description, which can be sent again with another one.
+struct MessageForm: Sendable {
+  /// The message as it was forwarded.
+  let message: String
+  /// The description in the message that is replaced.
+  let description: String
+  let send: @Sendable (String) async -> Bool
+  var isOffer = false
+
+  init(message: String, description: String, send: @escaping @Sendable (String) async -> Bool) {
+    self.message = message
+    self.description = description
+    self.send = send
+  }
+
+  /// Returns the message with an offer in place of its description; nil if that is not possible.
+  func text(offering sdp: String, _ rules: SDPRules) async -> String? {
+    let description = description
+    var signaling = SignalingText(rules: rules) { part in
+      guard case .description(_, description) = part else { return nil }
+      return SignalingReplacement(sdp, type: .offer)
+    }
+    let text = try? await signaling.replacing(in: message)
+    return text == message ? nil : text
+  }
+
+  /// Returns whether an offer can be sent in the form of a message: it contains an offer, states
+  /// the type of its description in a value, or consists of the description.
+  static func canOffer(in message: String, _ rules: SDPRules) async -> Bool {
+    if SignalingText.isDescription(message) { return true }
+    let isOffer = Mutex(false)
+    var signaling = SignalingText(rules: rules) { part in
+      guard case .description(let type, let sdp) = part else { return nil }
+      if type == .offer || type == nil && sdp.contains("a=setup:actpass") {
+        isOffer.withLock { $0 = true }
+      }
+      return SignalingReplacement(sdp, type: .offer)
+    }
+    guard (try? await signaling.replacing(in: message)) != nil else { return false }
+    return signaling.statesType || isOffer.withLock { $0 }
+  }
+}
+
 // MARK: - FarEndStandIn
+
+/// The means by which a stand-in reaches the client of its call.
+package struct StandInClient: Sendable {
+  /// Sends the client a packet as if the server had sent it.
+  package var send: @Sendable (RelayedPacket) -> Void
+  /// Sends the client an offer without a transport, in the form of the server's messages, and
+  /// returns whether it was sent; nil if the application's signaling has no such form.
+  package var offer: (@Sendable (SDPDocument) async -> Bool)?
+}
 
 /// A substitute that sends media to a client in place of the server, as a re-enactment does.
 ///
@@ -170,14 +257,13 @@ package protocol FarEndStandIn: Sendable {
   ///
   /// - Parameters:
   ///   - offer: the client's offer if the server answers it; nil if the server offers.
-  ///   - send: sends a packet to the client as if the server had sent it.
   /// - Returns: the description to forward instead, without a transport; nil to forward the
   ///   server's.
   func replace(
     _ description: SDPDocument, answering offer: SDPDocument?, in legs: RelayLegs,
-    send: @escaping @Sendable (RelayedPacket) -> Void
+    to client: StandInClient
   ) -> SDPDocument?
-  /// Called with the client's answer to a forwarded offer.
+  /// Called with the client's answer to an offer of the server or of the stand-in.
   func observe(answer: SDPDocument, in call: Int)
   /// Called with the DTLS role of the leg to the client, which an answer settles.
   func settle(isDTLSClient: Bool, in call: Int)

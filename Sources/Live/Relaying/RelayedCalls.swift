@@ -43,8 +43,12 @@ package actor RelayedCalls {
     let path: RelayPath
     /// The last description from each end.
     var said: [RelaySide: Said] = [:]
-    /// The last description forwarded to each end, and its original.
-    var shown: [RelaySide: (description: SessionDescription, original: String)] = [:]
+    /// The last description forwarded to each end, and its original; nil for one of the stand-in.
+    var shown: [RelaySide: (description: SessionDescription, original: String?)] = [:]
+    /// The server's message in whose form the stand-in can offer; nil if there is none.
+    var form: MessageForm?
+    /// Whether the client has not answered an offer of the stand-in.
+    var awaitsAnswer = false
     /// The ICE username fragments that each end has used.
     var fragments: [RelaySide: Set<String>] = [:]
     /// The side that received an offer and has not answered.
@@ -93,6 +97,9 @@ package actor RelayedCalls {
     var packet: @Sendable (Int, RelayedPacket, RelaySide, Instant) -> Void
     /// Called with a description as received, and the side that sent it.
     var description: @Sendable (Int, SDPDocument, String, RelaySide) -> Void
+    /// Sends the client an offer in the form of a message from the server; returns whether it was
+    /// sent.
+    var offer: @Sendable (RelayLegs, SessionDescription, MessageForm) async -> Bool
   }
 
   private let session: Session
@@ -135,8 +142,11 @@ package actor RelayedCalls {
   // MARK: Descriptions
 
   /// Applies a description from one side, and returns the one to forward to the other side.
+  ///
+  /// - Parameter isRepeatable: whether the message has a form in which the stand-in could offer.
   package func pass(
-    _ type: SDPType?, _ sdp: String, from side: RelaySide, on channel: Channel
+    _ type: SDPType?, _ sdp: String, from side: RelaySide, on channel: Channel,
+    isRepeatable: Bool = false
   ) async throws(SignalingRefusal) -> (text: String, legs: RelayLegs) {
     let document: SDPDocument
     do throws(SDPError) {
@@ -147,6 +157,7 @@ package actor RelayedCalls {
     if let echo = echoed(sdp, from: side, on: channel) { return echo }
     let said = Said(document: document, text: sdp)
     let (call, type) = try call(for: said, type, from: side, on: channel)
+    if side == .far, type == .offer { await settleOffer(of: call) }
     await enter(call)
     defer { leave(call) }
     if let known = call.said[side], known.text == sdp, let shown = call.shown[side.other],
@@ -157,7 +168,8 @@ package actor RelayedCalls {
     call.channel = channel
     call.record(said, from: side)
     let description = SessionDescription(type: type, sdp: sdp)
-    let (forwarded, text) = replaced(document, type, from: side, in: call)
+    let (forwarded, text) = replaced(
+      document, type, from: side, in: call, isRepeatable: isRepeatable)
     call.path.learn(forwarded)
     events.description(call.legs.number, forwarded, text ?? sdp, side)
     if side == .near, type == .answer {
@@ -186,22 +198,105 @@ package actor RelayedCalls {
 
   /// Returns the description to forward, with its text if the stand-in replaces the server's.
   private func replaced(
-    _ document: SDPDocument, _ type: SDPType, from side: RelaySide, in call: Call
+    _ document: SDPDocument, _ type: SDPType, from side: RelaySide, in call: Call,
+    isRepeatable: Bool
   ) -> (SDPDocument, text: String?) {
     guard let standIn, side == .far, type != .rollback else { return (document, nil) }
     let offer = type == .offer ? nil : call.said[.near]?.document
     let (number, path, clock, seen) = (
       call.legs.number, call.path, session.clock, events.packet
     )
-    let replacement = standIn.replace(document, answering: offer, in: call.legs) {
-      [near = call.legs.near] packet in
+    let send: @Sendable (RelayedPacket) -> Void = { [near = call.legs.near] packet in
       path.pass(packet, from: .far, at: clock.now) { packet, _ in
         near.send(packet)
         seen(number, packet, .far, clock.now)
       }
     }
+    var client = StandInClient(send: send)
+    if isRepeatable || call.form != nil {
+      client.offer = { [weak self] document in
+        await self?.offer(document, in: number) ?? false
+      }
+    }
+    let replacement = standIn.replace(document, answering: offer, in: call.legs, to: client)
     return replacement.map { ($0, $0.text) } ?? (document, nil)
   }
+
+  // MARK: Offers of the stand-in
+
+  /// Remembers a message from the server in whose form the stand-in can offer: the last offer, or
+  /// the last answer if there was no offer.
+  func remember(_ form: MessageForm, of number: Int) {
+    guard let call = calls.last(where: { $0.legs.number == number }) else { return }
+    var form = form
+    form.isOffer = call.shown[.near]?.description.type == .offer
+    if call.form?.isOffer != true || form.isOffer { call.form = form }
+  }
+
+  /// Sends the client an offer of the stand-in.
+  ///
+  /// - Returns: whether it was sent; false also while another offer is not answered.
+  private func offer(_ document: SDPDocument, in number: Int) async -> Bool {
+    guard let call = calls.last(where: { $0.legs.number == number }) else { return false }
+    await enter(call)
+    defer { leave(call) }
+    guard let form = call.form, call.pending == nil, !call.awaitsAnswer else { return false }
+    let text = document.text
+    guard
+      let shown = try? await call.legs.near.show(SessionDescription(type: .offer, sdp: text))
+    else { return false }
+    call.path.learn(document)
+    events.description(number, document, text, .far)
+    call.shown[.near] = (shown, nil)
+    call.pending = .near
+    call.awaitsAnswer = true
+    return await events.offer(call.legs, shown, form)
+  }
+
+  /// Applies a client's answer to an offer of the stand-in.
+  ///
+  /// - Returns: the call's legs; nil if the description is for the server.
+  func accept(
+    _ type: SDPType?, _ sdp: String
+  ) async throws(SignalingRefusal) -> RelayLegs? {
+    guard calls.contains(where: \.awaitsAnswer), let document = try? SDPDocument(parsing: sdp),
+      type == .answer || type == nil && document.firstSetup != .actpass
+    else { return nil }
+    let said = Said(document: document, text: sdp)
+    guard let call = calls.last(where: { $0.awaitsAnswer && isKnown(said, in: $0, .near) }) else {
+      return nil
+    }
+    await enter(call)
+    defer { leave(call) }
+    guard call.awaitsAnswer else { return nil }
+    call.awaitsAnswer = false
+    if call.pending == .near { call.pending = nil }
+    call.record(said, from: .near)
+    events.description(call.legs.number, document, sdp, .near)
+    standIn?.observe(answer: document, in: call.legs.number)
+    do throws(PeerError) {
+      try await call.legs.near.setRemoteDescription(SessionDescription(type: .answer, sdp: sdp))
+    } catch {
+      throw SignalingRefusal("the relay cannot carry a description: \(error.message)")
+    }
+    return call.legs
+  }
+
+  /// Waits until the client has answered an offer of the stand-in, or takes too long.
+  ///
+  /// A further offer would leave open which of the two an answer belongs to.
+  private func settleOffer(of call: Call) async {
+    for _ in 0..<RelayedCalls.answerChecks where call.awaitsAnswer {
+      try? await Task.sleep(for: RelayedCalls.answerCheck)
+    }
+    call.awaitsAnswer = false
+  }
+
+  /// The interval of checks for an answer to a stand-in's offer, and their maximum number.
+  private static let answerCheck = Duration.milliseconds(20)
+  private static let answerChecks = 250
+
+  // MARK: Known descriptions
 
   /// Returns the original of a description that a side received and sends back unchanged.
   ///
@@ -211,7 +306,7 @@ package actor RelayedCalls {
   ) -> (text: String, legs: RelayLegs)? {
     for call in calls.reversed() where call.channel == channel {
       if let shown = call.shown[side], shown.description.sdp == sdp {
-        return (shown.original, call.legs)
+        return shown.original.map { ($0, call.legs) }
       }
     }
     return nil
@@ -247,51 +342,6 @@ package actor RelayedCalls {
     // Some servers use the same origin for all sessions, but then the version is the same as well.
     return before.origin == said.origin && before.version != said.version
       && !said.document.origin.sessionID.description.allSatisfy { $0 == "0" }
-  }
-
-  // MARK: Candidates
-
-  /// Adds a candidate from one side to that side's leg, and returns the relay's candidate to
-  /// forward in its place.
-  package func pass(
-    _ candidate: CandidateInit, from side: RelaySide, on channel: Channel
-  ) async -> (replacement: SignalingReplacement, legs: RelayLegs)? {
-    guard let call = call(of: candidate, from: side, on: channel) else { return nil }
-    await enter(call)
-    defer { leave(call) }
-    // An invalid candidate is dropped here; the other end would have ignored it as well.
-    try? await call.legs.leg(side).addICECandidate(candidate)
-    let shown = call.shown[side.other].flatMap { try? SDPDocument(parsing: $0.description.sdp) }
-    guard let shown else {
-      return (SignalingReplacement(candidate.candidate), call.legs)
-    }
-    let index =
-      candidate.sdpMid.flatMap { mid in shown.sections.firstIndex { $0.mid == mid } }
-      ?? candidate.sdpMLineIndex
-    let section = index.flatMap { shown.sections.indices.contains($0) ? shown.sections[$0] : nil }
-    let fragment = section?.iceUsernameFragment ?? shown.iceUsernameFragment
-    guard !candidate.candidate.isEmpty else {
-      return (SignalingReplacement("", usernameFragment: fragment), call.legs)
-    }
-    // The forwarded description already has all of the leg's candidates, so one of them is
-    // repeated.
-    let own = section?.candidates.first ?? shown.sections.lazy.flatMap(\.candidates).first
-    return (SignalingReplacement(own ?? "", usernameFragment: fragment), call.legs)
-  }
-
-  private func call(
-    of candidate: CandidateInit, from side: RelaySide, on channel: Channel
-  ) -> Call? {
-    let fields = candidate.candidate.split(separator: " ")
-    let stated = fields.firstIndex(of: "ufrag").flatMap { place in
-      place + 1 < fields.count ? String(fields[place + 1]) : nil
-    }
-    if let fragment = candidate.usernameFragment ?? stated,
-      let call = calls.last(where: { $0.fragments[side]?.contains(fragment) == true })
-    {
-      return call
-    }
-    return calls.last { $0.channel == channel } ?? calls.last
   }
 
   // MARK: Beginning and end

@@ -17,10 +17,13 @@ package struct SignalingReplacement: Hashable, Sendable {
   package var text: String
   /// The ICE username fragment for a candidate; nil leaves the message's own.
   package var usernameFragment: String?
+  /// The type of a description that the message then states; nil leaves the message's own.
+  package var type: SDPType?
 
-  package init(_ text: String, usernameFragment: String? = nil) {
+  package init(_ text: String, usernameFragment: String? = nil, type: SDPType? = nil) {
     self.text = text
     self.usernameFragment = usernameFragment
+    self.type = type
   }
 }
 
@@ -44,6 +47,10 @@ package struct SignalingText {
   private let replace: Replace
   /// The number of parts found.
   private(set) package var count = 0
+  /// Whether the message states the type of its description in a value of its own.
+  private(set) package var statesType = false
+  /// The type that the message has to state; nil leaves its own.
+  private var newType: SDPType?
 
   package init(rules: SDPRules = SDPRules(), replace: @escaping Replace) {
     self.rules = rules
@@ -99,7 +106,9 @@ package struct SignalingText {
           + "\(SignalingText.descriptionMaximum)")
     }
     count += 1
-    return try await replace(.description(type, text))?.text
+    let new = try await replace(.description(type, text))
+    if let type = new?.type { newType = type }
+    return new?.text
   }
 
   /// Replaces parts in the values of `name=value` pairs.
@@ -152,6 +161,16 @@ package struct SignalingText {
       }
     }
     guard !edits.isEmpty else { return nil }
+    if let newType {
+      // Where the type is stated differs between applications; some state it around the
+      // description's object.
+      for (index, string) in strings.enumerated() where edits[index] == nil {
+        guard let word = string.value, SDPType(rawValue: word.lowercased()) != nil else { continue }
+        statesType = true
+        let isUpper = word == word.uppercased()
+        edits[index] = isUpper ? newType.rawValue.uppercased() : newType.rawValue
+      }
+    }
     var result: [UInt8] = []
     var end = 0
     let bytes = Array(text.utf8)
@@ -230,7 +249,11 @@ package struct SignalingText {
     case .description:
       guard SignalingText.isDescription(plain) else { return nil }
       let type = rule.type(beside: string)
-      return try await description(type, plain).map { SignalingReplacement(rule.encoded($0)) }
+      let new = try await description(type, plain)
+      if let newType, let fixed = rule.type.flatMap({ SDPType(rawValue: $0) }), fixed != newType {
+        throw SignalingRefusal("\(string.path) is the place of an \(fixed.rawValue) only")
+      }
+      return new.map { SignalingReplacement(rule.encoded($0)) }
     case .candidate:
       let isBare = !plain.isEmpty && !plain.hasPrefix("candidate:") && !plain.hasPrefix("a=")
       var new = try await candidate(

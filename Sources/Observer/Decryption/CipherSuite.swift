@@ -94,6 +94,12 @@ struct DTLSTrafficKeys: Sendable {
     protections[0] != nil || ends[0].traffic != nil && ends[1].traffic != nil
   }
 
+  /// Exchanges the keys of the ends.
+  mutating func swapEnds() {
+    protections.reverse()
+    ends.reverse()
+  }
+
   /// Derives the keys for which the log has secrets.
   mutating func derive(_ secrets: LoggedSecrets, _ facts: DTLSFacts) {
     guard let suite = facts.cipherSuite, let serverRandom = facts.serverRandom else { return }

@@ -110,6 +110,17 @@ package struct DTLSFollower: Sendable {
 
   package init() {}
 
+  /// Exchanges the numbers of the ends.
+  mutating func swapEnds() {
+    if let client = facts?.client { facts?.client = 1 - client }
+    facts?.fingerprints.reverse()
+    assemblers.reverse()
+    keys.swapEnds()
+    isFinished.reverse()
+    early = early.map { (1 - $0.from, $0.message) }
+    waiting = waiting.map { (1 - $0.from, $0.record) }
+  }
+
   /// Handles a datagram from an end, 0 or 1.
   package mutating func receive(
     _ datagram: [UInt8], from end: Int, _ log: NSSKeyLog, into events: inout [Event]

@@ -178,11 +178,16 @@ struct StatsCommand: ParsableCommand {
       samples.peers.map { peer in
         let isOne = samples.peers.count { $0.label == peer.label } == 1
         return (
-          isOne ? peer.label : "\(peer.label) \(peer.number)",
+          name(of: peer.label, peer.number, isOne: isOne),
           .list(peer.objects.filter(isWanted).map { JSONText($0.json) })
         )
       }
     ).text
+  }
+
+  /// Returns a peer's key in JSON: its label, with its number if other peers share the label.
+  private func name(of label: String, _ number: some BinaryInteger, isOne: Bool) -> String {
+    isOne ? label : "\(label) \(number)"
   }
 
   private func text(_ samples: StatSamples) -> String {
@@ -231,7 +236,7 @@ struct StatsCommand: ParsableCommand {
     let replayed = try replay().peers.filter { selection.peers?.contains($0.number) ?? true }
     let peers = replayed.map { peer in
       (
-        peer.label,
+        name(of: peer.label, peer.number, isOne: replayed.count { $0.label == peer.label } == 1),
         JSONText.object([
           ("local", JSONText(peer.report.local.json)),
           ("remote", JSONText(peer.report.remote.json)),

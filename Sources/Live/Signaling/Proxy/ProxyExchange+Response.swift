@@ -95,6 +95,7 @@ extension ProxyExchange {
       var body = body
       switch outcome {
       case .unchanged: break
+      case .consumed: body.clear()
       case .replaced(let bytes): body = ByteBuffer(bytes: bytes)
       case .refused(let reason):
         exchange.response = nil
@@ -122,6 +123,7 @@ extension ProxyExchange {
       exchange.response?.isRewriting = false
       switch outcome {
       case .unchanged: exchange.write(lines)
+      case .consumed: break
       case .replaced(let bytes): exchange.write(ByteBuffer(bytes: bytes))
       case .refused(let reason): return exchange.upstreamFailed(reason)
       }

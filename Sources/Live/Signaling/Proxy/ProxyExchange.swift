@@ -176,6 +176,7 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
     switch outcome {
     case .unchanged: break
     case .replaced(let bytes): body = ByteBuffer(bytes: bytes)
+    case .consumed: return answer(HTTPResponse(status: 204))
     case .refused(let reason):
       route.notice("\(place): \(reason)")
       return refuse(.refusal(501, reason))

@@ -263,6 +263,9 @@ package struct ProxiedMessage: Sendable {
   /// The media type; nil if there is none.
   package var type: String?
   package var bytes: [UInt8]
+  /// Sends the client a further text over the WebSocket of the server's message, and returns
+  /// whether it was sent; nil over HTTP, and for the client's own messages.
+  package var sendToClient: (@Sendable (String) async -> Bool)?
 
   package init(
     channel: Int, isFromClient: Bool, transport: String, place: String, type: String?,
@@ -281,6 +284,8 @@ package struct ProxiedMessage: Sendable {
 package enum ProxiedOutcome: Sendable {
   case unchanged
   case replaced([UInt8])
+  /// The message was for the relay, and is not forwarded.
+  case consumed
   /// The message must not be forwarded; one sentence says why.
   case refused(String)
 }

@@ -322,13 +322,17 @@ private struct ProxyBridge: Sendable {
       case .text(let text): (bytes, isText) = (Array(text.utf8), true)
       case .binary(let data): (bytes, isText) = (data, false)
       }
-      let outcome = await route.rewrite(
-        ProxiedMessage(
-          channel: number, isFromClient: isFromClient, transport: "websocket", place: place,
-          type: isText ? nil : "application/octet-stream", bytes: bytes))
+      var message = ProxiedMessage(
+        channel: number, isFromClient: isFromClient, transport: "websocket", place: place,
+        type: isText ? nil : "application/octet-stream", bytes: bytes)
+      if isText, !isFromClient {
+        message.sendToClient = { [near] text in (try? await near.send(.text(text))) != nil }
+      }
+      let outcome = await route.rewrite(message)
       do throws(WebSocketError) {
         switch outcome {
         case .unchanged: try await sink.send(frame)
+        case .consumed: continue
         case .replaced(let new):
           try await sink.send(
             isText ? .text(String(decoding: new, as: UTF8.self)) : .binary(new))

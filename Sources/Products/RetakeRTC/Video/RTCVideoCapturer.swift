@@ -87,10 +87,12 @@ final class CaptureRun: VideoConsumer {
   /// Returns whether a frame is due at the requested frame rate.
   private func isDue(_ time: Int64) -> Bool {
     next.withLock { next in
-      let due = next ?? time
-      guard time >= due - Self.slack else { return false }
+      var due = next ?? time
+      // A source that restarts may have unrelated times.
+      if due &- time > 2 &* interval { due = time }
+      guard due &- time <= Self.slack else { return false }
       // After a pause, the source does not catch up on the frames it missed.
-      next = max(due, time - interval) + interval
+      next = max(due, time &- interval) &+ interval
       return true
     }
   }

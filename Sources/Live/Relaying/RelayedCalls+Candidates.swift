@@ -1,12 +1,60 @@
 import JSEP
 import Live
 import Peer
-import SDP
+package import SDP
 import Wire
 
-// Fragments of descriptions, with which WHIP and WHEP sessions signal candidates and ICE restarts
-// (RFC 8840, RFC 9725 section 4.3). A fragment's request and response pass separately.
 extension RelayedCalls {
+  // MARK: Candidates
+
+  /// Adds a candidate from one side to that side's leg, and returns the relay's candidate to
+  /// forward in its place.
+  package func pass(
+    _ candidate: CandidateInit, from side: RelaySide, on channel: Channel
+  ) async -> (replacement: SignalingReplacement, legs: RelayLegs)? {
+    guard let call = call(of: candidate, from: side, on: channel) else { return nil }
+    await enter(call)
+    defer { leave(call) }
+    // An invalid candidate is dropped here; the other end would have ignored it as well.
+    try? await call.legs.leg(side).addICECandidate(candidate)
+    let shown = call.shown[side.other].flatMap { try? SDPDocument(parsing: $0.description.sdp) }
+    guard let shown else {
+      return (SignalingReplacement(candidate.candidate), call.legs)
+    }
+    let index =
+      candidate.sdpMid.flatMap { mid in shown.sections.firstIndex { $0.mid == mid } }
+      ?? candidate.sdpMLineIndex
+    let section = index.flatMap { shown.sections.indices.contains($0) ? shown.sections[$0] : nil }
+    let fragment = section?.iceUsernameFragment ?? shown.iceUsernameFragment
+    guard !candidate.candidate.isEmpty else {
+      return (SignalingReplacement("", usernameFragment: fragment), call.legs)
+    }
+    // The forwarded description already has all of the leg's candidates, so one of them is
+    // repeated.
+    let own = section?.candidates.first ?? shown.sections.lazy.flatMap(\.candidates).first
+    return (SignalingReplacement(own ?? "", usernameFragment: fragment), call.legs)
+  }
+
+  private func call(
+    of candidate: CandidateInit, from side: RelaySide, on channel: Channel
+  ) -> Call? {
+    let fields = candidate.candidate.split(separator: " ")
+    let stated = fields.firstIndex(of: "ufrag").flatMap { place in
+      place + 1 < fields.count ? String(fields[place + 1]) : nil
+    }
+    if let fragment = candidate.usernameFragment ?? stated,
+      let call = calls.last(where: { $0.fragments[side]?.contains(fragment) == true })
+    {
+      return call
+    }
+    return calls.last { $0.channel == channel } ?? calls.last
+  }
+
+  // MARK: Fragments
+
+  // WHIP and WHEP sessions signal candidates and ICE restarts in fragments of descriptions
+  // (RFC 8840, RFC 9725 section 4.3). A fragment's request and response pass separately.
+
   /// An ICE restart that one end requested and the other has not confirmed.
   struct Restart {
     var side: RelaySide
