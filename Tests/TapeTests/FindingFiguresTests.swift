@@ -385,7 +385,7 @@ struct FindingFiguresTests {
     try call.finish()
     let found = try TakeFindings(path: call.path).detections.filter { $0.rule == "loss" }
     #expect(!found.isEmpty)
-    #expect(found.allSatisfy { $0.evidence.contains(") in that time, ") })
+    #expect(found.allSatisfy { $0.evidence.contains(" s, ") && $0.evidence.contains(") from ") })
     #expect(found.allSatisfy { $0.evidence.contains(") over the whole call") })
   }
 

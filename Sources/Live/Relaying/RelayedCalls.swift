@@ -250,7 +250,9 @@ package actor RelayedCalls {
     call.shown[.near] = (shown, nil)
     call.pending = .near
     call.awaitsAnswer = true
-    return await events.offer(call.legs, shown, form)
+    let isSent = await events.offer(call.legs, shown, form)
+    if !isSent { (call.pending, call.awaitsAnswer) = (nil, false) }
+    return isSent
   }
 
   /// Applies a client's answer to an offer of the stand-in.

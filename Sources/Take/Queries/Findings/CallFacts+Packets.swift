@@ -252,7 +252,7 @@ extension CallFacts.Stream {
     var bucket = buckets[place]
     bucket.packets &+= 1
     bucket.bytes &+= Int32(truncatingIfNeeded: sight.size)
-    if begins { begin(sight) } else { follow(sight, &bucket) }
+    if begins { begin(sight) } else { follow(sight, &bucket, place) }
     buckets[place] = bucket
     (tail.sequence, tail.rtpTime, tail.at) = (sight.sequence, sight.rtpTime, sight.at)
     tail.payloadType = sight.payloadType
@@ -273,13 +273,17 @@ extension CallFacts.Stream {
     tail.highest = sight.sequence
     tail.highestRTPTime = sight.rtpTime
     tail.window = [UInt64](repeating: 0, count: 16)
+    tail.holes = []
     tail.mark(tail.highest, true)
     (tail.partFirst, tail.partPackets) = (sight.at, 1)
     expected +|= 1
     (tail.leastDelay, tail.mediaTicks) = (Int64.max, 0)
   }
 
-  private mutating func follow(_ sight: PacketSight, _ bucket: inout CallFacts.Bucket) {
+  /// Adds a packet to the interval with the given index, of which `bucket` is a copy.
+  private mutating func follow(
+    _ sight: PacketSight, _ bucket: inout CallFacts.Bucket, _ place: Int
+  ) {
     let step = ((sight.sequence &- tail.sequence &+ 32_768) & 65_535) &- 32_768
     let ticks = ((sight.rtpTime &- tail.rtpTime &+ 0x8000_0000) & 0xffff_ffff) &- 0x8000_0000
     tail.partPackets +|= 1
@@ -304,9 +308,14 @@ extension CallFacts.Stream {
       expected &+= missing &+ 1
       lost &+= missing
       bucket.lost &+= Int32(truncatingIfNeeded: missing)
-      if missing > 0 { bucket.holes &+= 1 }
+      if missing > 0 {
+        bucket.holes &+= 1
+        tail.addHole(first: tail.highest &+ 1, missing, in: place)
+      }
       if missing >= CallFacts.leastBurst, bursts.count < CallFacts.most {
-        bursts.append(CallFacts.Burst(from: tail.at, to: sight.at, missing: missing))
+        bursts.append(
+          CallFacts.Burst(
+            from: tail.at, to: sight.at, first: tail.highest &+ 1, missing: missing))
       }
       (tail.highest, tail.highestRTPTime) = (position, sight.rtpTime)
     } else if tail.highest &- position < 1024, !tail.has(position) {
@@ -315,12 +324,36 @@ extension CallFacts.Stream {
       bucket.reordered &+= 1
       if lost > 0 {
         lost -= 1
-        bucket.lost &-= 1
+        // The packet was counted as missing in an earlier interval, or in this one.
+        let (hole, isFilled) = tail.fillHole(at: position) ?? (place, false)
+        if hole == place {
+          bucket.lost &-= 1
+          if isFilled { bucket.holes &-= 1 }
+        } else {
+          buckets[hole].lost &-= 1
+          if isFilled { buckets[hole].holes &-= 1 }
+        }
       }
+      divideBurst(at: position)
     } else {
       duplicates +|= 1
       bucket.duplicates &+= 1
     }
+  }
+
+  /// Removes a packet that arrived late from its burst, and keeps the parts before and after it if
+  /// they are bursts themselves.
+  private mutating func divideBurst(at position: Int64) {
+    // A restart of the sequence numbers begins a new part of the stream with other numbers.
+    let place = bursts.lastIndex { $0.first <= position && $0.to >= tail.partFirst }
+    guard let place, position &- bursts[place].first < bursts[place].missing else { return }
+    let whole = bursts[place]
+    var (before, after) = (whole, whole)
+    before.missing = position &- whole.first
+    after.first = position &+ 1
+    after.missing = whole.missing &- before.missing &- 1
+    bursts.replaceSubrange(
+      place...place, with: [before, after].filter { $0.missing >= CallFacts.leastBurst })
   }
 
   /// Returns whether a packet's number alone shows that the sender restarted its sequence numbers,

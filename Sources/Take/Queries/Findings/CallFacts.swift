@@ -60,10 +60,9 @@ package struct CallFacts: Sendable {
   package struct Bucket: Sendable, Hashable {
     package var packets: Int32 = 0
     package var bytes: Int32 = 0
-    /// The number of sequence numbers that this interval's packets skipped, minus the missing
-    /// packets that arrived late during it.
+    /// The number of sequence numbers that this interval's packets skipped and that never arrived.
     package var lost: Int32 = 0
-    /// The number of gaps in the sequence numbers.
+    /// The number of gaps in the sequence numbers that late packets did not fill.
     package var holes: Int32 = 0
     /// The number of packets that arrived after a packet with a higher number.
     package var reordered: Int32 = 0
@@ -123,10 +122,13 @@ package struct CallFacts: Sendable {
     package var to: Int64
   }
 
-  /// Consecutive missing packets.
+  /// Consecutive packets that never arrived.
   package struct Burst: Sendable, Hashable {
+    /// The arrival times of the packets before and after the burst.
     package var from: Int64
     package var to: Int64
+    /// The extended sequence number of the first missing packet.
+    package var first: Int64
     package var missing: Int64
   }
 
@@ -159,7 +161,8 @@ package struct CallFacts: Sendable {
     package var buckets: [Bucket] = []
     /// The first gaps of at least `CallFacts.leastGap`.
     package var gaps: [Gap] = []
-    /// The first bursts of at least `CallFacts.leastBurst`; a late packet does not end a burst.
+    /// The first bursts of at least `CallFacts.leastBurst`; a packet that arrives late divides its
+    /// burst.
     package var bursts: [Burst] = []
     /// The restarts of the sequence numbers: the time, and the numbers before and after.
     package var restarts: [(at: Int64, before: Int64, after: Int64)] = []

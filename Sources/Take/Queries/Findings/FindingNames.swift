@@ -429,8 +429,6 @@ struct FindingEnds: Sendable {
     impact.withoutMediaSeconds = seconds(\.withoutMediaSeconds)
     for one in detections {
       impact.delayMilliseconds = max(impact.delayMilliseconds, one.impact.delayMilliseconds)
-      impact.share = max(impact.share, one.impact.share)
-      impact.count = max(impact.count, one.impact.count)
     }
     return impact
   }

@@ -162,7 +162,8 @@ extension FindingRule {
         public AS (
           SELECT peer FROM candidate WHERE NOT \(isPrivate)
           GROUP BY peer HAVING count(DISTINCT type) = 2
-        )
+        ),
+        \(lateAnswers)
       SELECT unconnected.peer AS peer, from_ns, to_ns,
         'both ends have only addresses of their own network: no STUN or TURN server '
           || 'gave one' AS evidence
@@ -174,9 +175,30 @@ extension FindingRule {
         AND to_ns - from_ns >= :least_ms * 1000000
         AND unconnected.peer NOT IN (SELECT peer FROM near)
         AND unconnected.peer NOT IN (SELECT peer FROM public)
+        AND unconnected.peer NOT IN (SELECT peer FROM late)
         AND unconnected.peer IN (
           SELECT peer FROM candidate_pair GROUP BY peer HAVING max(requests_sent) > 0)
       """)
+
+  /// Responses to checks that arrived, by peer that never connected: they came after the check was
+  /// given up, as on a path with a long delay.
+  private static let lateAnswers = """
+    late AS (
+          SELECT peer, sum(answered_ns IS NOT NULL) AS answers,
+            min(answered_ns - asked_ns) AS delay_ns
+          FROM (
+            SELECT unconnected.peer AS peer,
+              min(iif(direction = 'out', at_ns, NULL)) AS asked_ns,
+              min(iif(direction = 'in', at_ns, NULL)) AS answered_ns
+            FROM unconnected CROSS JOIN packet ON packet.peer = unconnected.peer
+            WHERE packet.ssrc IS NULL AND packet.size >= 20
+              AND substr(bytes, 1, 2) = iif(direction = 'out', x'0001', x'0101')
+              AND (packet.peer, packet.remote) IN (SELECT peer, remote FROM candidate_pair)
+            GROUP BY unconnected.peer, substr(bytes, 5, 16)
+          )
+          WHERE asked_ns IS NOT NULL GROUP BY peer HAVING answers > 0
+        )
+    """
 
   /// Finds checks that stay unanswered for 5 s, as in webrtc-inspector's `ice_stuck_checking`.
   static let checksUnanswered = FindingRule(
@@ -193,20 +215,24 @@ extension FindingRule {
           SELECT peer, pair, max(requests_sent) AS sent, max(responses_received) AS answered,
             max(requests_received) AS came
           FROM candidate_pair GROUP BY peer, pair
-        )
+        ),
+        \(lateAnswers)
       SELECT unconnected.peer AS peer, from_ns, to_ns,
         sum(sent > 0) || iif(sum(sent > 0) = 1, ' pair was', ' pairs were')
           || ' checked for ' || round((to_ns - from_ns) / 1e9, 1)
-          || ' s, and no check was answered'
+          || iif(late.peer IS NULL, ' s, and no check was answered',
+            ' s, and ' || answers || iif(answers = 1, ' response', ' responses')
+              || ' came too late, at best after ' || round(delay_ns / 1e9, 1) || ' s: the path is '
+              || 'too slow, or an end is')
           || iif(sum(came) > 0, '; the remote peer''s checks arrived', '')
-          || iif(unconnected.peer IN (
+          || iif(late.peer IS NULL AND unconnected.peer IN (
             SELECT peer FROM candidate WHERE candidate_type <> 'prflx'
             GROUP BY peer HAVING max(candidate_type <> 'host') = 0 AND count(DISTINCT type) = 2
-          ), '; both ends have only host candidates, which can only reach each other within one \
-          network',
-            '') AS evidence,
+          ), '; both ends have only host candidates, which can only reach each other within one '
+            || 'network', '') AS evidence,
         sum(sent > 0) AS count
       FROM unconnected JOIN pair ON pair.peer = unconnected.peer
+        LEFT JOIN late ON late.peer = unconnected.peer
       WHERE to_ns - from_ns >= :least_ms * 1000000
       GROUP BY unconnected.peer HAVING sum(sent) > 0 AND sum(answered) = 0
       """)

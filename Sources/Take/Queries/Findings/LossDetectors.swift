@@ -59,7 +59,8 @@ extension FindingRule {
             "\(counts.0) of \(counts.1) packets lost (\(percent(counts.0, of: counts.1)))"
               + (isWhole
                 ? ""
-                : " in that time, \(stream.lost) of \(stream.expected) "
+                : " from \(decimal(Double(run.lowerBound) / 1e9)) to "
+                  + "\(decimal(Double(run.upperBound) / 1e9)) s, \(stream.lost) of \(stream.expected) "
                   + "(\(percent(stream.lost, of: stream.expected))) over the whole call")
               + (repaired > 0 ? "; \(counted(repaired, "retransmission")) arrived" : ""),
             ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,

@@ -15,6 +15,8 @@ struct StreamTail: Sendable {
   var partPackets: Int64 = 0
   /// A bitmap of the 1,024 sequence numbers up to the highest; a bit is set if the packet arrived.
   var window = [UInt64](repeating: 0, count: 16)
+  /// The recent gaps in the sequence numbers, in order.
+  var holes: [Hole] = []
   /// The minimum delay so far: arrival time minus media time, in nanoseconds.
   var leastDelay = Int64.max
   /// A packet with an unexpected sequence number; the next packet shows whether the sender
@@ -29,6 +31,37 @@ struct StreamTail: Sendable {
   var steps: [StepLength] = []
   /// How far the stream's media time has advanced, in units of its clock.
   var mediaTicks: Int64 = 0
+
+  /// A gap in the sequence numbers.
+  struct Hole: Sendable {
+    /// The first missing number, extended, and how many were missing.
+    var first: Int64
+    var count: Int64
+    /// How many have not arrived late.
+    var missing: Int64
+    /// The index of the interval in which they were counted as lost.
+    var bucket: Int
+  }
+
+  /// The maximum number of gaps to remember: every second one of the numbers in `window`.
+  private static let holesMaximum = 512
+
+  /// Remembers a gap, so that packets that arrive late are known to be a part of it.
+  mutating func addHole(first: Int64, _ count: Int64, in bucket: Int) {
+    if holes.count >= Self.holesMaximum { holes.removeFirst(Self.holesMaximum / 2) }
+    holes.append(Hole(first: first, count: count, missing: count, bucket: bucket))
+  }
+
+  /// Records that a missing packet arrived late.
+  ///
+  /// - Returns: the interval of its gap, and whether the gap is filled; nil for an unknown gap.
+  mutating func fillHole(at position: Int64) -> (bucket: Int, isFilled: Bool)? {
+    guard let place = holes.lastIndex(where: { $0.first <= position }),
+      position &- holes[place].first < holes[place].count
+    else { return nil }
+    holes[place].missing -= 1
+    return (holes[place].bucket, holes[place].missing == 0)
+  }
 
   /// A step between timestamps, how many times it occurred, and when.
   struct StepLength: Sendable {

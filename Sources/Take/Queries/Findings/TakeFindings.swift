@@ -287,7 +287,9 @@ struct FindingTree {
     for place in detections.indices {
       let symptom = detections[place]
       for cause in rules[symptom.rule]?.allCauses ?? [] {
-        let candidates = (places[cause] ?? []).filter { isCause($0, of: place) }
+        let candidates = (places[cause] ?? []).filter {
+          isCause($0, of: place) && !isHarmless(detections[$0], to: symptom)
+        }
         let isExplained = !Self.stalls.contains(cause) || isExplained(symptom, by: candidates)
         guard isExplained else { continue }
         // A cause that overlaps the symptom is preferred, and then a cause that begins close to the
@@ -299,6 +301,13 @@ struct FindingTree {
         break
       }
     }
+  }
+
+  /// Returns whether refused packets cannot have caused a harm: packets that are refused as
+  /// replayed, or because they come before the keys, are missed only at that time.
+  private func isHarmless(_ cause: Detection, to symptom: Detection) -> Bool {
+    cause.rule == FindingRule.srtpRefused.id && cause.severity == .low
+      && symptom.fromNanoseconds > cause.toNanoseconds
   }
 
   /// The rules for stalls; a stall explains only harm that lasts about as long as the stall.
