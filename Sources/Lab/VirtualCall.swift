@@ -15,7 +15,7 @@ package final class VirtualCall {
 
   package private(set) var now = Instant.zero
   package var network: VirtualNetwork
-  /// The stream connections between peers, which have the first link's delay and no loss.
+  /// The peers' stream connections, which have the first link's delay and lose nothing.
   package var streams: VirtualStreams
   /// Each peer's events with their instants, for assertions.
   package private(set) var events: [[(at: Instant, event: PeerEvent)]]
@@ -37,7 +37,7 @@ package final class VirtualCall {
   package var onEvent: ((Int, PeerEvent) -> Void)?
   /// Returns the ECN mark with which a datagram arrives; nil if IP headers are not read.
   package var marking: (_ bytes: [UInt8]) -> ECNMark? = { _ in nil }
-  /// The other leg of the relay, for each peer that is a leg.
+  /// For each peer that is a leg of a relay, the index of the relay's other leg.
   package var otherLegs: [Int: Int] = [:]
   /// Called with each datagram that a peer sends.
   package var onDatagram: ((Int, Datagram) -> Void)?

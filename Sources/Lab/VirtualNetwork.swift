@@ -2,8 +2,8 @@ package import Wire
 
 /// A seeded network in virtual time that delays, loses and duplicates datagrams.
 ///
-/// It has hosts, some behind NATs, and a STUN and TURN server. Everything is drawn from one random
-/// stream, so that a run can be repeated exactly.
+/// It has hosts, some behind NATs, and a STUN and TURN server. All random numbers come from one
+/// seeded stream, so that a run can be repeated exactly.
 package struct VirtualNetwork {
   /// A datagram that reached a socket, with its endpoints as the receiving host sees them.
   package struct Arrival: Sendable {
@@ -23,7 +23,7 @@ package struct VirtualNetwork {
     var bytes: [UInt8]
   }
 
-  /// A NAT, with the host behind it and the addresses of the host that it hides.
+  /// A NAT, the host behind it, and those of the host's addresses that the NAT hides.
   private struct Home {
     var host: Int
     var inside: [IPAddress]
@@ -34,7 +34,7 @@ package struct VirtualNetwork {
   ///
   /// Datagrams from the server and from responders use the destination's link.
   package var links: [LinkSettings]
-  /// Unreachable addresses, as seen from the outside.
+  /// The addresses that are cut off, as seen from the outside.
   package var outage = VirtualOutage()
   /// The firewall's rule: returns whether a datagram passes, given its endpoints as seen from the
   /// outside.

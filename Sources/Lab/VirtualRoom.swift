@@ -132,7 +132,7 @@ package final class VirtualRoom {
     (orders, transports, shares) = ([], [], [])
   }
 
-  /// Passes an input to the room, which may be invalid.
+  /// Passes an input, even an invalid one, to the room.
   package func step(_ input: RoomInput) {
     var outbox = Outbox<RoomOutput>()
     room.step(input, at: now, into: &outbox)

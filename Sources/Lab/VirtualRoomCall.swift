@@ -24,7 +24,7 @@ package final class VirtualRoomCall {
     fileprivate var member: RoomMember { RoomMember(id: id, displayName: name, media: media) }
   }
 
-  /// The indexes in the call of the participant's two peers and of the server's two peers.
+  /// The indexes of the participant's two peers and of the server's two peers in `call`.
   private enum Place {
     static let up = 0
     static let down = 1

@@ -118,7 +118,8 @@ package struct CallGate {
       ? admit(packet) : admit(channels.consider(packet), packet)
   }
 
-  /// Admits a path whose datagrams prove that it belongs to a call, with all datagrams that waited.
+  /// Admits a path if its datagrams prove that it belongs to a call, together with all datagrams
+  /// that waited.
   ///
   /// If too many paths are unanswered, the datagrams wait again, now for an answer.
   private mutating func admit<State>(

@@ -102,7 +102,7 @@ struct CheckFollower {
   /// reconnects it.
   func isWaiting(_ end: Int) -> Bool { states[end] == .disconnected }
 
-  /// Reconnects an end that receives packets again.
+  /// Reconnects an end that was disconnected and receives packets again.
   mutating func resume(_ end: Int) -> Outcome {
     var outcome = Outcome()
     if states[end] == .disconnected { move(end, to: .connected, &outcome) }
@@ -170,9 +170,9 @@ struct CheckFollower {
 
 /// Determines which candidate pair of a component is in use.
 ///
-/// Media decides. Without media, the nominated pair with the highest priority is in use, because a
-/// client with aggressive nomination nominates every pair that responds (RFC 5245 section 8.1.1.2),
-/// and again with each consent check.
+/// The pair that carries media is in use. Without media, the nominated pair with the highest
+/// priority is in use, because a client with aggressive nomination nominates every pair that
+/// responds (RFC 5245 section 8.1.1.2), and again with each consent check.
 struct PairChoice {
   /// The time for which media on a pair, or its nomination, counts as current.
   private static let mediaMemory = Interval.seconds(2)

@@ -166,7 +166,7 @@ struct MediaOpener {
     receivers = isFlipped ? other.receivers.reversed() : other.receivers
   }
 
-  /// Allows candidate keys to be tried again.
+  /// Resets the counts of attempts, so that candidate keys are tried again.
   mutating func renewAttempts() { attempts = [0, 0] }
 
   /// Whether packets may soon turn out to be unencrypted.
@@ -287,7 +287,7 @@ struct KeyRing {
 /// TOC of Opus, the descriptors of VP8 and VP9, NAL unit types, the aggregation header of AV1, the
 /// block header of RED, the mode of AMR). If the first byte has few distinct values, the media is
 /// unencrypted. The probability that 16 random bytes have at most 3 values is at most C(256,3) *
-/// (3/256)^16 = 2e-25; for 32 bytes with 8 values it is 1e-33, for 64 bytes with 16 values 1e-52:
+/// (3/256)^16 = 4e-25; for 32 bytes with 8 values it is 3e-34, for 64 bytes with 16 values 9e-53:
 /// an encrypted source is misjudged once in 10^24, however long it lasts.
 ///
 /// Payloads that consist of samples (G.711, G.729, GSM, G.723.1, iLBC) have lengths that match

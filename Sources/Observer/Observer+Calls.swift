@@ -212,7 +212,7 @@ extension Observer {
     }
   }
 
-  /// Attaches known descriptions to a new transport.
+  /// Attaches known descriptions to a new transport, by its fragments or else by its addresses.
   mutating func attachDescriptions(_ index: Int, _ tuple: FiveTuple?) {
     for end in 0..<2 {
       if let fragment = transports[index].facts.usernameFragments[end] {

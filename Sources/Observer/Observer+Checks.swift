@@ -239,7 +239,7 @@ extension Observer {
 
   // MARK: Reporting
 
-  /// Reports a pair's current state.
+  /// Updates a pair's priority and candidate types, and reports the pair.
   mutating func emitPair(_ path: Int) {
     let index = table.paths[path].transportIndex
     let priority = pairPriority(path, isControlling: transports[index].checks.isControlling)

@@ -122,7 +122,7 @@ extension Observer {
     releaseWaiting(index)
   }
 
-  /// Decrypts a packet with the available keys.
+  /// Decrypts a packet with the available keys, and reports it.
   private mutating func open(_ packet: consuming WaitingPacket, _ index: Int) {
     var packet = packet
     let size = packet.bytes.count

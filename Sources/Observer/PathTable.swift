@@ -49,7 +49,8 @@ struct ObservedPath {
 
   var transportIndex: Int { pair.transport - 1 }
 
-  /// Records where an end's packet was seen.
+  /// Records where an end's packet was seen; `way` is the relay path that carried it, nil if none
+  /// did.
   mutating func see(_ way: PathKey?, isRelayed: Bool, from end: Int) {
     if isRelayed { isSeenRelayed = true } else { isSeenDirectly[end] = true }
     carrier = carrier ?? way

@@ -73,7 +73,7 @@ enum StaticPayloadTypes {
 /// Recognizes the codec of unencrypted payloads by their headers.
 ///
 /// Each codec has a test that all of its packets pass and few others do; the codec whose test
-/// nearly all packets pass is chosen. A key frame's start code decides by itself.
+/// nearly all packets pass is chosen. A key frame's start code alone identifies the codec.
 struct PayloadShapes {
   /// The number of packets before headers are judged, and the percentage that must pass.
   private static let packetsMinimum = 16

@@ -279,7 +279,7 @@ struct ContentEvidence {
   }
 
   private mutating func addDTLS(_ bytes: RawSpan) -> Bool {
-    // DTLS 1.3's short headers have too few fixed bits to count (RFC 9147 section 4).
+    // DTLS 1.3's short headers have too few fixed bits to count as evidence (RFC 9147 section 4).
     guard bytes.byte(at: 0) < 32 else { return bytes.byteCount >= 17 }
     guard bytes.byteCount >= 13, bytes.byte(at: 1) == 0xfe, bytes.byte(at: 2) >= 0xfc,
       13 + Int(bytes.uint16(at: 11)) <= bytes.byteCount

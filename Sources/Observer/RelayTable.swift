@@ -55,7 +55,7 @@ struct RelayTable {
 
   init(corrects: Bool = true) { self.corrects = corrects }
 
-  /// Returns the corrections since the last call.
+  /// Returns and removes the corrections since the last call.
   mutating func removeCorrections() -> [Correction] {
     guard !corrections.isEmpty else { return [] }
     defer { corrections = [] }
@@ -217,7 +217,7 @@ struct RelayTable {
     }
   }
 
-  /// Returns whether a datagram to or from a well-known relay port is channel data of a call,
+  /// Returns whether a datagram to or from a well-known relay port may be channel data of a call,
   /// although no allocation was seen.
   static func mayBeRelayed(_ bytes: RawSpan, _ tuple: FiveTuple, isTruncated: Bool) -> Bool {
     guard isServer(tuple.source.port) != isServer(tuple.destination.port),

@@ -142,8 +142,8 @@ struct StreamDeduction {
 /// Determines the clock rate of a stream's timestamps.
 ///
 /// In the long run, timestamps advance with the clock: the longer a stream is observed, the less
-/// bursts and jitter matter. Before that, the steps between packets decide: audio advances by
-/// packets of some milliseconds, and video has several packets per timestamp.
+/// bursts and jitter matter. Before that, the rate is inferred from the steps between packets:
+/// audio advances by packets of some milliseconds, and video has several packets per timestamp.
 struct StreamClock {
   /// The relation of a packet to the previous one.
   enum Spacing {
@@ -235,8 +235,8 @@ struct StreamClock {
     if sharesTimes { return error(90_000) < max(tolerance, 0.12) ? 90_000 : nil }
     let even = Self.audioRates.filter { error($0) < tolerance && steps(evenly: $0) }
     if let best = even.min(by: { error($0) < error($1) }) { return best }
-    // For frames with one packet each, or audio with uneven steps, the elapsed time decides. After
-    // a second the usual clock rates are distinguishable.
+    // For frames with one packet each, or audio with uneven steps, the rate follows from the
+    // elapsed time. After a second the usual clock rates are distinguishable.
     guard backwards * 5 <= stepCount else { return nil }
     guard seconds >= 1, !Self.opusSteps.contains(usualStep.ticks) || seconds >= 10 else {
       return nil
@@ -245,8 +245,8 @@ struct StreamClock {
     return near.min { error($0) < error($1) }
   }
 
-  /// Returns whether nearly all steps are audio packets at this rate, that is, multiples of 2.5 ms,
-  /// at least half of which have the same length of at most 120 ms.
+  /// Returns whether the steps suit audio at this rate: nearly all are multiples of 2.5 ms, and at
+  /// least half have the same length of at most 120 ms.
   private func steps(evenly rate: UInt32) -> Bool {
     // Steps can have any 32-bit value.
     let whole = steps.reduce(0) { sum, step in

@@ -38,7 +38,7 @@ struct TransportFollower {
 
   init(_ facts: ObservedTransport) { self.facts = facts }
 
-  /// Records that an end sent something.
+  /// Records that an end sent a packet of any kind.
   mutating func recordTraffic(from end: Int, at now: Instant) {
     hasSent[end] = true
     checks.recordTraffic(from: end, at: now)
@@ -78,8 +78,8 @@ struct TransportFollower {
     if addresses[key] != nil { addresses[key] = priority }
   }
 
-  /// Updates the selection of a component's pair; returns whether it changed, and the previously
-  /// selected path.
+  /// Updates the selection of a component's pair; returns whether it changed, and if so, the
+  /// previously selected path.
   mutating func choose(
     _ component: UInt8, _ change: (inout PairChoice) -> Bool
   ) -> (isChanged: Bool, before: Int?) {
@@ -162,7 +162,7 @@ struct CallTable {
 
   func isNamed(_ call: Int) -> Bool { isNamed[call - 1] }
 
-  /// Names a call's ends by their addresses.
+  /// Names a call's ends by these addresses; returns the call.
   mutating func name(call: Int, after addresses: [SocketAddress]) -> ObservedCall {
     calls[call - 1].addresses = addresses
     isNamed[call - 1] = true

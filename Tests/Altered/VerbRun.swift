@@ -143,7 +143,7 @@ struct VerbRun {
     alarm(waiting)
   }
 
-  /// Resets the kernel's peak of resident memory.
+  /// Resets this process's peak resident memory, as the kernel records it.
   private static func forgetPeak() {
     let file = open("/proc/self/clear_refs", O_WRONLY)
     _ = "5".withCString { write(file, $0, 1) }

@@ -66,7 +66,7 @@ import Wire
     }
   }
 
-  /// Reads all bytes of an event.
+  /// Reads all bytes that an event refers to, so that a wrong range would trap.
   private static func touch(_ event: CaptureEvent, _ reader: CaptureReader) {
     switch event {
     case .datagram(let datagram): _ = [UInt8](reader.bytes(datagram.payload))

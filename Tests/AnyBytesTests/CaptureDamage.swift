@@ -19,7 +19,7 @@ struct CaptureDamage {
 
   private mutating func end() -> UInt64 { Self.ends[below(Self.ends.count)] }
 
-  /// Returns an altered capture, complete or shortened.
+  /// Returns one of the samples as an altered pcap or pcapng file, possibly shortened.
   mutating func altered(_ samples: [CaptureSample]) -> [UInt8] {
     var sample = samples[below(samples.count)]
     // Shortens a long capture: to its start, which has the handshakes, or to any part.
@@ -85,7 +85,7 @@ struct CaptureDamage {
     }
   }
 
-  /// Repeats a packet from many ports.
+  /// Repeats a packet with up to 200 different values of its source or destination port.
   private mutating func flood(_ sample: inout CaptureSample, _ place: Int) {
     let port = sample.networkOffset + 20 + 2 * below(2)
     var record = sample.records[place]
@@ -137,7 +137,7 @@ struct CaptureDamage {
     let payload = network + 20 + (isTCP ? 20 : 8)
     switch below(10) {
     case 0:
-      // Length, identification, flags and offset, protocol, version and header length.
+      // Version and header length, total length, identification, flags and offset, protocol.
       let fields = [(0, 1), (2, 2), (4, 2), (6, 2), (9, 1)]
       let (offset, width) = fields[below(fields.count)]
       set(&frame, network + offset, width)

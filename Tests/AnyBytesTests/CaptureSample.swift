@@ -71,7 +71,8 @@ struct CaptureSample {
     add([], 0x11)
   }
 
-  /// Appends a fragmented datagram.
+  /// Appends a datagram as IP fragments of at most `count` bytes, rounded down to a multiple of
+  /// eight.
   mutating func addFragments(_ datagram: [UInt8], each count: Int) {
     let last = records.last.map { ($0.seconds, $0.nanoseconds) } ?? (1_700_000_000, 0)
     let whole = Frame.udpHeader(datagram, isFirst: true) + datagram

@@ -25,7 +25,7 @@ enum Samples {
     return (rtp, packets.filter { DatagramClass($0.span.bytes) == .rtcp })
   }
 
-  /// Returns descriptions made by browsers and servers.
+  /// Returns the session descriptions of browsers and servers in the samples of `SDPTests`.
   static func descriptions() throws -> [[UInt8]] {
     let folder = tests.appending(path: "SDPTests/Samples")
     return try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted().map {

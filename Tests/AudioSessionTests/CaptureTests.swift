@@ -185,7 +185,7 @@ struct CaptureTests {
     #expect(session.deadline == Instant(nanoseconds: 20_416_666))
     session.wait(.milliseconds(50))
     let starved = session.blocks
-    // The started block is padded, and silence follows in real time.
+    // The block that had begun is padded with silence, and silent blocks follow in real time.
     #expect(starved.map(\.sources) == [1, 1, 0, 0, 0])
     #expect(starved[1].block.samples.prefix(20) == Self.ramp(500).suffix(20))
     #expect(starved[2...].allSatisfy { $0.block.samples.allSatisfy { $0 == 0 } })

@@ -27,7 +27,7 @@ struct NetTests {
       csockets_udp_send(descriptor, &other.address, 0, bytes, bytes.count)
     }
 
-    /// Receives all waiting datagrams in one call.
+    /// Receives up to `count` waiting datagrams in one system call.
     func receive(upTo count: Int, capacity: Int = 1500) -> [(csockets_datagram, [UInt8])] {
       let storage = UnsafeMutablePointer<UInt8>.allocate(capacity: count * capacity)
       defer { storage.deallocate() }
@@ -74,7 +74,8 @@ struct NetTests {
     #expect(datagram.monotonic_ns > before - 1_000_000 && datagram.monotonic_ns <= after)
   }
 
-  /// Covers both address families, with one datagram and with several that the kernel splits.
+  /// Covers both address families, with a single datagram and with a buffer that the kernel splits
+  /// into datagrams.
   @Test(arguments: [4 as UInt8, 6], [0 as UInt16, 3])
   func codePointsAreSetPerDatagram(family: UInt8, segment: UInt16) throws {
     let one = try Socket(family: family)

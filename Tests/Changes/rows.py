@@ -95,7 +95,7 @@ class Run:
         timer.start()
         self.is_late = False
         for line in process.stdout:
-            # Some lines contain a whole frame.
+            # Some lines contain a whole frame, so long lines are cut.
             line = line[:2000]
             self.text.append(line)
             ran = re.search(r"Test run with (\d+) test", line)

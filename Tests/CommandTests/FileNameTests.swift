@@ -136,7 +136,8 @@ struct FileNameTests {
     #expect(bytes[0] == bytes[1] && bytes[1] == bytes[2])
   }
 
-  /// If the last packets are dated a year later, an export does not fill the year with one picture.
+  /// If the last packets are dated a year later, an export does not repeat one frame for the whole
+  /// year.
   @Test func aWrongDateDoesNotFillTheDisk() async throws {
     let (made, folder) = (try await Takes.lossyCall(), try Folder())
     let capture = folder.file("a.pcap")

@@ -84,7 +84,7 @@ struct FindingsCommandTests {
     let outcome = try await Tool.run("findings", take, "--explain")
     #expect(outcome.status == 0, "\(outcome.errors)")
     // For each direction, the text names the packets that the receiver counts as lost, and compares
-    // the same seconds before and after the change.
+    // the same seconds without and with the change.
     let text = outcome.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
     #expect(text.contains("packets that were lost from caller to callee (32 of audio, 21 of video"))
     #expect(text.contains("packets that were lost from callee to caller (36 of audio, 15 of video"))

@@ -413,7 +413,7 @@ enum Exports {
     DebugTests.root.appending(path: "Captures/\(name).take").path
   }
 
-  /// Returns the first column of all rows.
+  /// Returns the first column of a query's rows as text.
   static func rows(_ path: String, _ sql: String) throws -> [String] {
     let connection = try SQLiteConnection(path: path, mode: .readOnly)
     let statement = try connection.prepare(sql)

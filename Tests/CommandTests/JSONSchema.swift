@@ -5,7 +5,7 @@ struct JSONSchema {
   /// The complete document, in which `$ref` is resolved.
   let root: [String: Any]
 
-  /// Reads the catalogue's schema.
+  /// Reads a schema; a file that is not a JSON object yields an empty one.
   init(path: String) throws {
     let data = try Data(contentsOf: URL(filePath: path))
     root = try JSONSerialization.jsonObject(with: data) as? [String: Any] ?? [:]

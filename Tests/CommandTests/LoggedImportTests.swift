@@ -118,7 +118,7 @@ struct LoggedImportTests {
     try await expectCall(lines.joined(separator: "\n"))
   }
 
-  /// Jitsi's services write JSON objects; if an object has no time, the logger's time counts.
+  /// Jitsi's services write JSON objects; if an object has no time, the logger's time is used.
   @Test(arguments: [true, false])
   func objectsOfServicesBehindAPrefix(hasTime: Bool) async throws {
     let folder = try Folder()

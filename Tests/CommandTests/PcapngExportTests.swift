@@ -8,7 +8,7 @@ struct PcapngExportTests {
 
   private func sample(_ name: String) -> String { Self.samples.appending(path: name).path }
 
-  /// Imports a sample and exports it again.
+  /// Imports a sample with its keys and descriptions, and exports the take as pcapng.
   private func exported(_ name: String, _ folder: Folder) async throws -> (
     take: String, capture: String
   ) {

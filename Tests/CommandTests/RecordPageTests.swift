@@ -41,7 +41,7 @@ extension LiveTests {
           headers: headers)
       }
 
-      /// Ends the recorder; returns its takes.
+      /// Interrupts the recorder; returns the paths of its takes, sorted by name.
       func finish() async throws -> [String] {
         run.send(SIGINT)
         let outcome = try await run.outcome()

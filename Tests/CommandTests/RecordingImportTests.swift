@@ -203,7 +203,7 @@ struct RecordingImportTests {
     #expect(try Takes.number(take, "SELECT sum(lost) FROM loss") == 0)
   }
 
-  /// Encodes twelve-bit numbers in sequence.
+  /// Encodes a number `count` times in twelve bits each, padded to a whole byte.
   private static func twelveBits(_ value: Int, _ count: Int) -> [UInt8] {
     var bits: [UInt8] = []
     for _ in 0..<count { bits += (0..<12).map { UInt8(value >> (11 - $0) & 1) } }

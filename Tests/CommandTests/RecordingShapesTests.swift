@@ -90,7 +90,7 @@ struct RecordingShapesTests {
     #expect(try Takes.number(take, "SELECT count(*) FROM frame WHERE codec = '\(codec)'") > 80)
   }
 
-  /// Old recordings have only media timestamps, and their unit depends on the kind of media.
+  /// Old recordings have only media timestamps, whose unit depends on the kind of media.
   @Test func anOldHeaderThatContradictsItsPackets() async throws {
     let folder = try Folder()
     let packets = Self.vp8.flatMap { packet in

@@ -6,7 +6,7 @@ import Wire
 
 /// Redacted takes contain nothing secret of the original, and replay as promised.
 struct RedactTests {
-  /// Redacts a take; returns the command's output.
+  /// Redacts a take, requiring success; returns the command's output.
   private func redact(_ take: String, _ out: String, _ options: String...) async throws -> String {
     let outcome = try await Tool.run(["redact", take, "--out", out] + options)
     try #require(outcome.status == 0, "\(outcome.output) \(outcome.errors)")

@@ -37,7 +37,8 @@ struct ReportedTimeImportTests {
       try Takes.number(take, "SELECT count(*) FROM call_reply WHERE reply LIKE '%[\"B\"]%'") == 1)
   }
 
-  /// Chromium once wrote dates as the user's locale does; here the call starts on 3 June 2026.
+  /// Chromium once wrote dates in the format of the user's locale; here the call starts on 3 June
+  /// 2026.
   @Test(arguments: [
     ("6/3/2026, 9:09:02 AM", 32_942), ("6/3/2026, 12:09:02 AM", 542),
     ("6/3/2026, 12:09:02 PM", 43_742), ("6/3/2026, 9:09:02\u{202f}PM", 76_142),

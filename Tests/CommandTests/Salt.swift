@@ -290,7 +290,7 @@ struct Salt {
     ]
   }
 
-  /// Returns a webrtc-internals dump.
+  /// Returns a webrtc-internals dump with secrets in every kind of entry.
   mutating func dump() throws -> String {
     var log: [[String: String]] = []
     for time in 0..<6 {

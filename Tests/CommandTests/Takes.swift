@@ -47,7 +47,7 @@ enum Takes {
     #expect(outcome.status == 0, "\(outcome.output) \(outcome.errors)")
   }
 
-  /// Changes a take with SQL.
+  /// Executes SQL on a take's file, without updating the digest chain.
   static func alter(_ path: String, _ sql: String) throws {
     let connection = try SQLiteConnection(path: path, mode: .readWrite)
     try connection.execute(sql)

@@ -47,7 +47,7 @@ enum Tool {
   /// Limits how many commands run at once: with all tests in parallel, live calls would starve.
   private static let gate = Gate(width: 2)
 
-  /// Returns whether a program is installed.
+  /// Returns whether a program is in one of the usual folders of executables.
   static func has(_ program: String) -> Bool {
     ["/usr/bin/", "/bin/", "/usr/local/bin/"].contains {
       FileManager.default.isExecutableFile(atPath: $0 + program)
@@ -158,7 +158,6 @@ final class Run: Sendable {
       output: try String(contentsOf: folder.url("out"), encoding: .utf8), errors: errors)
   }
 
-  /// Waits until standard error contains `text`.
   func waitForErrors(with text: String) async throws {
     try await poll("\(text) in \(errors)") { self.errors.contains(text) }
   }
@@ -200,7 +199,7 @@ final class Folder: Sendable {
 
   func url(_ name: String) -> URL { URL(filePath: file(name)) }
 
-  /// Writes a file and returns its path.
+  /// Writes a file in the folder and returns its complete path.
   func write(_ name: String, _ bytes: some Sequence<UInt8>) throws -> String {
     try Data(bytes).write(to: url(name))
     return file(name)

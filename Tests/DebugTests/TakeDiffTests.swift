@@ -31,7 +31,8 @@ struct TakeDiffTests {
   @Test func onePeerIsComparedWithAnother() throws {
     let take = try LabTake.shared.get()
     let diff = try TakeDiff(take.path, take.path, alignment: .connected, pair: (1, 2))
-    // Only the pair differs, in its own candidates and tracks, and no peer is missing.
+    // All differences are within the compared pair, in its candidates and tracks, and no peer is
+    // missing.
     #expect(Set(diff.differences.map(\.peer)).subtracting([0]) == [1])
     #expect(!diff.differences.contains { $0.right == "is missing" })
   }

@@ -30,7 +30,7 @@ package struct CallSetup {
   package var recorded: Int?
   /// Whether the participants take turns speaking; else both are silent.
   package var isConversation = true
-  /// Layers that the offerer sends instead of a single video; the receiver accepts `layers`.
+  /// The layers that the offerer sends instead of a single video; empty for a single video.
   package var encodings: [RTPEncoding] = []
   /// The take's label and tags, and the call's start time.
   package var label = ""
@@ -106,7 +106,7 @@ package final class DrivenCall {
     }
   }
 
-  /// Adds the tracks and negotiates them.
+  /// Adds the tracks that the setup describes, negotiates them, and starts the devices.
   package func begin() {
     let order = [setup.offerer, 1 - setup.offerer]
     for peer in order {
@@ -215,7 +215,7 @@ package final class DrivenCall {
     }
   }
 
-  /// Ends the call and completes the take.
+  /// Completes the take, after any stalled process has continued.
   package func finish() throws(TapeError) {
     for peer in 0..<2 {
       if let until = call.stalledUntil(peer) { call.run(until: until + .milliseconds(1)) }

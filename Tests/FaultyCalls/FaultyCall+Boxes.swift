@@ -62,7 +62,7 @@ extension FaultyCall {
     }
   }
 
-  /// Prepares a tunnel that drops large packets, of which the sender is not informed.
+  /// Prepares a tunnel that silently drops large packets.
   private mutating func prepareLargePackets() {
     let most = plan.scaled(1_000, 500)
     // In half of the calls, the route changes back, which ends the fault.

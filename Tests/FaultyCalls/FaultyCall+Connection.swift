@@ -137,7 +137,7 @@ extension FaultyCall {
     sdp.split(separator: "\r\n", omittingEmptySubsequences: false)
   }
 
-  /// Returns the description with another certificate's fingerprint.
+  /// Returns the description with the last digit of its fingerprint changed.
   static func otherFingerprint(_ sdp: String) -> String {
     lines(sdp).map { line in
       guard line.hasPrefix("a=fingerprint:") else { return String(line) }
@@ -155,7 +155,7 @@ extension FaultyCall {
     }.joined(separator: "\r\n")
   }
 
-  /// Returns the description without retransmissions.
+  /// Returns the description without the RTX formats and the generic NACK that requests them.
   static func withoutRepairs(_ sdp: String) -> String {
     lines(sdp).filter { line in
       !(line.hasPrefix("a=rtcp-fb:") && line.hasSuffix(" nack")) && !line.contains(" rtx/")

@@ -161,7 +161,6 @@ extension FaultyCall {
 }
 
 extension DrivenCall {
-  /// Enables or disables a sent track.
   package func setEnabled(_ kind: MediaKind, of peer: Int, _ isEnabled: Bool) {
     guard let track = transceivers[peer][kind] else { return }
     call.call(
@@ -173,7 +172,7 @@ extension DrivenCall {
     change(kind, of: peer) { $0[0].maxBitrate = bitsPerSecond }
   }
 
-  /// Replaces a track's source; nil removes it.
+  /// Replaces the source of the peer's sent track; nil removes the track.
   package func replace(_ kind: MediaKind, of peer: Int, by source: MediaSource?) {
     guard let track = transceivers[peer][kind] else { return }
     call.call(peer, .replaceSource(transceiver: track, source))
@@ -184,7 +183,7 @@ extension DrivenCall {
     call.call(peer, .setContentHint(transceiver: track, hint))
   }
 
-  /// Makes both peers negotiate another video codec.
+  /// Makes a peer offer a single video codec, with its retransmissions.
   package func prefer(_ codec: String, of peer: Int) {
     guard let track = transceivers[peer][.video] else { return }
     let codecs = RTPCodec.capabilities(.video)

@@ -156,7 +156,7 @@ package struct GoodCall {
     }
   }
 
-  /// Shares a screen on which little changes.
+  /// Lets the offerer share a screen whose picture seldom changes.
   private func share(_ driven: DrivenCall, seconds: Int) {
     let peer = setup.offerer
     let reply = driven.call.call(

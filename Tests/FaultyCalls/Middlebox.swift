@@ -41,7 +41,8 @@ package final class Middlebox {
     (self.addresses, self.chance) = (addresses, chance)
   }
 
-  /// Decrypts a peer's packets and protects them again, like a fault inside its stack.
+  /// Decrypts a peer's packets, changes them and protects them again, as if the peer's stack were
+  /// faulty.
   ///
   /// - Parameter change: changes a packet in the clear; false drops it.
   package func rewrite(_ peer: Int, _ change: @escaping Rewriter) {
@@ -64,7 +65,7 @@ package final class Middlebox {
         profile, cipherSuite: secured.cipherSuite,
         role: secured.role == "client" ? .client : .server)
     else { return }
-    // This peer's packets are decrypted here.
+    // The opener receives what this peer sends, so its two keys are exchanged.
     opener = try? Keys(SRTPContext(profile: profile, sendKey: keys.receive, receiveKey: keys.send))
     sealer = try? Keys(SRTPContext(profile: profile, sendKey: keys.send, receiveKey: keys.receive))
   }

@@ -90,7 +90,7 @@ struct FleetCall {
 
   private var callSeed: UInt64 { seed &* 31 &+ UInt64(number) }
 
-  /// Routes the call through a relay.
+  /// Restricts both peers to relayed candidates of a virtual TURN server.
   private mutating func relay() {
     guard let address = SocketAddress("203.0.113.1:3478") else { return }
     setup.server = VirtualTURNServer(address: address)

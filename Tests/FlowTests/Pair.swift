@@ -5,7 +5,6 @@ import Wire
 @testable import Flow
 
 extension SeededGenerator {
-  /// Returns true with the given probability.
   mutating func chance(_ probability: Double) -> Bool {
     Double.random(in: 0..<1, using: &self) < probability
   }

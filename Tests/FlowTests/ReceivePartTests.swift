@@ -20,7 +20,7 @@ struct ReceivePartTests {
     return try RTPHeader(parsing: bytes.span.bytes)
   }
 
-  /// Returns the reports about streams, as text.
+  /// Removes the outputs and describes those about streams, as in `began v 5`.
   private func descriptions(_ outbox: inout Outbox<MediaFlow.Output>) -> [String] {
     outbox.drain().map {
       switch $0 {

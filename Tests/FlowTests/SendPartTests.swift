@@ -187,7 +187,7 @@ struct SendPartTests {
     #expect(
       composer.feedback(loss, localSSRC: 7, isAlone: false)
         == [.receiverReport(ReceiverReport(ssrc: 7)), names, loss])
-    // A server may identify the source by the report.
+    // A report block is included if there is one, because a server may identify the source by it.
     #expect(
       composer.feedback(loss, localSSRC: 7, isAlone: false, block: block(2))
         == [.receiverReport(ReceiverReport(ssrc: 7, blocks: [block(2)])), names, loss])

@@ -9,7 +9,7 @@ struct ChoiceTests {
     let meeting = VirtualMeeting.nearby(seed: 1)
     let stun = ICEServer(host: .address(try #require(IPAddress("203.0.113.1"))), port: 3478)
     meeting.serve("203.0.113.1:3478")
-    // Each side has two addresses; the direct addresses are not announced at first.
+    // Each end has one address at first, and the second end does not signal its candidates.
     let a = meeting.addEnd(["192.0.2.1"], servers: [stun])
     let b = meeting.addEnd(["198.51.100.1"], servers: [stun])
     meeting.introduce(a, b)

@@ -120,8 +120,9 @@ class FaultyPath(LossyPath):
             data = data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1:]
         for wait in waits:
             at = now + self._WAY + self._SPREAD * self._chance.random() + abs(wait)
-            # A negative wait means that later packets overtake this one. Otherwise it leaves after
-            # the previous packet: two packets with equal times could leave in either order.
+            # A negative wait means that later packets overtake this one. Otherwise this packet
+            # leaves after the previous one: two packets with equal times could leave in either
+            # order.
             if wait >= 0:
                 at = self._leaves[end] = max(self._leaves[end] + 1e-6, at)
             asyncio.get_running_loop().call_at(at, self._leave, 1 - end, data)

@@ -267,7 +267,7 @@ async def _publish(program, folder, seconds):
         relay = await Relay.start(program, folder, recorder.address)
         browser = await Chromium.open(folder, Call("chromium", "peer"))
         try:
-            # The server's page through the relay, so that its origin is the relay.
+            # The server's page is loaded through the relay, so its origin is the relay.
             await browser.page.load(relay.address + "/", ready="true")
             arguments = f"{json.dumps(relay.address + '/whip')}, {seconds}"
             result = await browser.page.evaluate(f"{_PUBLISH}({arguments})")

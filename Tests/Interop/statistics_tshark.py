@@ -18,7 +18,7 @@ import tshark
 
 _FIRST_PORT = 20000
 _LOSS_RTP_TYPES = range(64, 96)
-# tshark rounds times to microseconds, and prints as many digits.
+# tshark prints times and jitter rounded to microseconds.
 _JITTER_MS = 0.005
 # getStats values are rounded to ticks of the RTP clock.
 _OWN_JITTER_MS = 0.1

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from reports import DTLS_VERSIONS
 from retake import is_private
 
-# The state machines of every call, and the states of which each must reach one.
+# The state machines of every call; each must reach at least one of its listed states.
 _STATES = [
     ("ice-connection", {"connected", "completed"}),
     ("dtls", {"connected"}),

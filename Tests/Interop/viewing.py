@@ -113,7 +113,7 @@ async def _moving(visit):
     still = after[0] + (after[1] - after[0]) / 4
     visit.expect(after[1] - after[0] < 0.8 * (before[1] - before[0]), "the wheel does not zoom")
     visit.expect(abs(pointed - still) < 0.02 * (after[1] - after[0]), "the zoom leaves the pointer")
-    # The fastest of three drawings counts, because other processes may use the processor.
+    # Only the fastest of three drawings is judged, because other processes may use the processor.
     spent = [await visit.ask("retake.drawingTime")]
     for by in (240, -240):
         await visit.viewer.wheel(x, y, by)

@@ -21,7 +21,7 @@ struct CodecChoiceTests {
     }
   }
 
-  /// Returns H.264 as answers contain it.
+  /// Returns a negotiated H.264 format: its payload types, then the fmtp parameters of an answer.
   private static func h264(_ types: String, _ id: String, _ mode: Int) -> String {
     "\(types) H264 level-asymmetry-allowed=1;packetization-mode=\(mode);profile-level-id=\(id)"
   }

@@ -46,7 +46,8 @@ struct RemoteOfferTests {
       #expect(answered.reducesRTCPSize == offered.reducesRTCPSize)
       #expect(answered.simulcast == nil && answered.rids.isEmpty)
     }
-    // The preferred codec; CodecChoiceTests covers the others.
+    // Each section begins with the formats of the preferred codec; CodecChoiceTests covers the
+    // others.
     let media = answer.sections.filter { $0.kind != .application }
     #expect(zip(media, formats).allSatisfy { Array($0.formats.prefix($1.count)) == $1 })
     #expect(media.count == formats.count)

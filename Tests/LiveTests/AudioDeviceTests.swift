@@ -78,7 +78,7 @@ import Wire
     return blocks.samples
   }
 
-  /// The session's end closes all open connections, also on the tape.
+  /// The end of a session closes all connections that are still open, and the take records this.
   @Test func theEndOfASessionStopsItsDevices() async throws {
     let folder = try folder()
     defer { try? FileManager.default.removeItem(atPath: folder) }

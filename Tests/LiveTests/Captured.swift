@@ -15,7 +15,6 @@ final class ManualTimer: CaptureTimer {
 
   func stop() { inside.withLock { $0.tick = nil } }
 
-  /// Fires at a time in milliseconds.
   func fire(_ milliseconds: Int64) { inside.withLock { $0.tick }?(milliseconds * 1_000_000) }
 }
 

@@ -146,7 +146,7 @@ struct DriverFixture {
       observer: { event, now in events.append("\(now.nanoseconds / 1_000_000) \(event)") })
   }
 
-  /// Makes a datagram from the peer.
+  /// Makes a datagram that arrives from `remote` at `local`.
   static func datagram(_ bytes: [UInt8]) -> Datagram {
     Datagram(local: local, remote: remote, bytes: bytes)
   }

@@ -10,7 +10,7 @@ import Wire
 @Suite(.timeLimit(.minutes(10))) struct SendBatchTests {
   private static let loopback = IPAddress(ipv4: 0x7f00_0001)
 
-  /// Waits for `count` datagrams on a socket.
+  /// Waits for `count` datagrams on a socket, and returns their bytes in order of arrival.
   private func receive(_ count: Int, from socket: UDPSocket) throws -> [[UInt8]] {
     let poller = try Poller()
     try poller.add(socket.descriptor, tag: 1)

@@ -62,7 +62,7 @@ import Wire
     await capturer.wait(for: ["start 64", "stop", "start 64"])
     await one.caller.close()
     await capturer.wait(for: ["start 64", "stop", "start 64", "stop"])
-    // A transceiver that sends without a track counts as well.
+    // A transceiver that sends without a track also starts and stops the capturer.
     let video = try await two.caller.addTransceiver(.video, source: .application)
     session.send(on: video.id, of: two.caller)
     await capturer.wait(for: ["start 64", "stop", "start 64", "stop", "start 64"])

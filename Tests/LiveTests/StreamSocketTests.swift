@@ -23,7 +23,7 @@ import Wire
     }
   }
 
-  /// Makes both ends of a connection.
+  /// Returns both ends of an established connection, and the listener that accepted it.
   private func connected(to kind: StreamTarget.Kind = .peer) throws -> (
     StreamSocket, StreamSocket, ListenSocket
   ) {
@@ -58,7 +58,7 @@ import Wire
     #expect(try read(100 - messages.count, from: server, while: client).count > 0)
   }
 
-  /// Reads until `count` messages have arrived.
+  /// Reads `count` messages, letting the other end write meanwhile.
   private func read(_ count: Int, from reader: StreamSocket, while writer: StreamSocket) throws
     -> [[UInt8]]
   {

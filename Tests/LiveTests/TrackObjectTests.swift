@@ -122,7 +122,7 @@ import Wire
     #expect(!track.isMuted)
     #expect(sink.audio.last?.samples.contains { $0 != 0 } == true)
     await sink.wait { _ in (track.audioLevel?.decibels ?? -127) > -30 }
-    // Switching reports once, and only when the state changes.
+    // A switch is reported only if it changes the state.
     let switches = Listener()
     var handlers = MediaStreamHandlers()
     handlers.onSwitchAudio = { switches.onSwitch(audio: $0) }

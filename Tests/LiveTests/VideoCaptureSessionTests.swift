@@ -17,7 +17,7 @@ import Wire
   private let format = VideoFormat(
     width: 96, height: 64, framesPerSecond: 30, pixelFormat: .nv12)
 
-  /// A capturer that responds when the test says so, and continues after it has ended.
+  /// A capturer whose callbacks the test makes itself, even after the session has stopped it.
   private final class Stubborn: VideoCapturer {
     let consumer = Mutex<(any VideoConsumer)?>(nil)
     var supportedFormats: [VideoFormat] {
@@ -249,7 +249,7 @@ import Wire
     }
   }
 
-  /// Returns a video frame as NV12.
+  /// Converts a video frame to NV12, as a camera delivers it.
   private static func camera(_ videoFrame: I420Buffer, _ rotation: VideoRotation, _ now: Int64)
     throws
     -> VideoFrame

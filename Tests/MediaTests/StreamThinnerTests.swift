@@ -72,7 +72,7 @@ struct StreamThinnerTests {
     var thinner = StreamThinner()
     let full = film(&thinner, seconds: 3, bytes: 100_000, limit: 500_000)
     #expect(full.all.count < 10 && thinner.waitsForKey)
-    // In the middle of a second, no frame can be decoded until the next key frame.
+    // Frame 75 is the next key frame, from which everything is sent.
     let free = film(&thinner, from: 3, seconds: 2, bytes: 100_000, limit: nil)
     #expect(free.all == Array(75..<125))
   }

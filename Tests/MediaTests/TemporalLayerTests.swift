@@ -4,7 +4,7 @@ import Wire
 
 @testable import Media
 
-/// Tests VP8's temporal layers, of which the upper layers can be dropped.
+/// Tests VP8's temporal layers: the upper layers can be dropped.
 struct TemporalLayerTests {
   private func layers(_ count: Int, keys: Set<Int> = [0]) -> [TemporalLayer] {
     var pattern = TemporalPattern(count: count)

@@ -5,7 +5,7 @@ import Testing
 
 /// Tests how frames of any format are converted to upright I420 for an encoder.
 struct VideoFrameTests {
-  /// Returns arbitrary bytes.
+  /// Returns bytes that look random but depend only on the seed.
   private func bytes(_ count: Int, seed: Int = 1) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: ($0 + seed) &* 2_654_435_761 >> 13) }
   }
@@ -169,9 +169,9 @@ struct VideoFrameTests {
     }
   }
 
-  /// The code for each processor returns the same result.
+  /// The code for this processor's instructions returns the same result as plain C.
   ///
-  /// Even without this, takes would replay, because frames are converted before they are recorded.
+  /// Takes do not depend on this, because frames are converted before they are recorded.
   @Test func conversionsAreTheSameWithoutTheInstructionsOfThisProcessor() throws {
     for format in VideoPixelFormat.allCases {
       for rotation in VideoRotation.allCases {

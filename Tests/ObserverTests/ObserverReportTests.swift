@@ -7,7 +7,8 @@ import Wire
 struct ObserverReportTests {
   private func at(_ seconds: Int64) -> Instant { .zero + .seconds(seconds) }
 
-  /// Returns the coverage reports as text.
+  /// Removes the outputs and describes the coverage rows among them: kind, transport, count and
+  /// detail.
   private func coverageReports(_ report: inout ObserverReport) -> [String] {
     var outbox = Outbox<Observer.Output>()
     report.exchange(&outbox)

@@ -7,7 +7,7 @@ struct RelayTests {
   private let toServer = FiveTuple(from: Messages.a, to: Messages.server)
   private let inner = FiveTuple(from: Messages.relayed, to: Messages.b)
 
-  /// Gets a relayed address and a channel.
+  /// Sends the messages with which a client gets a relayed address and a channel.
   private func allocate(_ call: inout SyntheticCall, _ observer: inout Observer) {
     for (index, message) in RelayMessages.allocation.enumerated() {
       call.send(message, index % 2 == 0 ? toServer : toServer.reversed, to: &observer)

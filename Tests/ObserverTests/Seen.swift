@@ -63,7 +63,6 @@ struct Watch {
 
   init() {}
 
-  /// Returns the bytes of a sample file.
   static func sample(_ name: String) throws -> [UInt8] {
     let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Samples")
     return Array(try Data(contentsOf: folder.appending(path: name)))
@@ -82,7 +81,7 @@ struct Watch {
     while let output = outbox.next() { seen.record(output) }
   }
 
-  /// Feeds a capture to an observer.
+  /// Feeds a capture's events to an observer at their capture times, without ending the capture.
   mutating func show(_ observer: inout Observer, capture bytes: [UInt8]) throws {
     var reader = CaptureReader()
     reader.append(bytes.span.bytes)
@@ -116,7 +115,7 @@ struct Watch {
     return Instant(nanoseconds: unixNanoseconds - zero)
   }
 
-  /// Ends the capture.
+  /// Ends the capture, and collects the streams' statistics.
   mutating func end(_ observer: inout Observer) {
     step(&observer, .end, at: Instant(nanoseconds: .max / 2))
     for stream in observer.streams {

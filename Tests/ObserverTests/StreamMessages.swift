@@ -25,7 +25,7 @@ struct SyntheticStream {
     }
   }
 
-  /// Returns a packet with the next number.
+  /// Returns a packet with the next sequence number and the current timestamp.
   mutating func packet(_ payload: [UInt8], marker: Bool = false) -> [UInt8] {
     var writer = ByteWriter()
     writer.uint8(0x80)
@@ -38,13 +38,13 @@ struct SyntheticStream {
     return writer.bytes
   }
 
-  /// Returns 20 ms of unencrypted Opus.
+  /// Returns a packet with 20 ms of unencrypted Opus, and advances the timestamp by 960.
   mutating func opus() -> [UInt8] {
     defer { timestamp &+= 960 }
     return packet([0x78] + random(60 + Int(sequence % 40)))
   }
 
-  /// Returns an encrypted audio or video packet.
+  /// Returns a packet that looks encrypted, and advances the timestamp by `ticks`.
   mutating func sealed(_ ticks: UInt32, _ length: Int = 90) -> [UInt8] {
     defer { timestamp &+= ticks }
     return packet(random(length))

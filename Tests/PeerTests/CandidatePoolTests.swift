@@ -55,7 +55,7 @@ struct CandidatePoolTests {
     #expect(candidates(pooled).allSatisfy { description.sdp.contains($0) })
   }
 
-  /// If the server never answers, the time already waited counts for the description.
+  /// If a server never answers, a description does not wait again for what the pool has waited for.
   @Test func aPoolIsCompleteAfterWaitingForItsServers() {
     let pooled = call(pool: 1)
     pooled.run(for: .seconds(60))

@@ -6,7 +6,7 @@ import Wire
 
 /// Measures the full stack's throughput over a bottleneck with a round trip of 50 ms and 1 % loss.
 struct DataGoodputTests {
-  /// The throughput that a window halved at each loss reaches under random loss, in bits per
+  /// The throughput under random loss if each loss halves the congestion window, in bits per
   /// second.
   ///
   /// It is a packet's bits divided by the round trip, times the square root of (3/2 divided by the

@@ -26,7 +26,8 @@ struct DataTransportTests {
       }
     }
 
-    /// Applies an input and hands packets over until there are no more; drops them if cut.
+    /// Applies an input, and delivers packets between the ends until none is left; `isCut` drops
+    /// them.
     mutating func drive(_ end: Int, _ input: DataTransport.Input, isCut: Bool = false) {
       var waiting = [(end, input)]
       while !waiting.isEmpty {

@@ -230,7 +230,7 @@ struct KeyTonesTests {
 }
 
 extension StatsValue {
-  /// The number, integral or not.
+  /// An integer or a floating-point number; nil for other values.
   fileprivate var value: Double? {
     switch self {
     case .integer(let value): Double(value)

@@ -47,7 +47,7 @@ struct ObservedReceptionTests {
       peer.step(.rtp(seen, stream: stream, isInbound: isInbound), at: now, into: &outbox)
     }
 
-    /// Advances the time.
+    /// Advances the time, meeting deadlines and recording the frames shown.
     mutating func wait(_ milliseconds: Int64) {
       let until = now + .milliseconds(milliseconds)
       while let due = peer.deadline, due <= until {
@@ -268,7 +268,7 @@ struct ObservedReceptionTests {
   /// Once three frames have needed a retransmission, libwebrtc delays all frames by a
   /// retransmission's duration, so that repairs interrupt the picture less.
   ///
-  /// It does not if forward error correction was negotiated.
+  /// If forward error correction was negotiated, frames are not delayed.
   @Test(arguments: [true, false])
   func framesWaitForRepairsOnceSomeWereNeeded(corrects: Bool) throws {
     var receiver = Receiver(corrects: corrects)

@@ -36,7 +36,7 @@ final class PerfectNegotiation {
     if let error = reply.error { failures.append("\(what) of \(peer): \(error)") }
   }
 
-  /// Responds to a peer's new events.
+  /// Responds to a peer's new events: offers if negotiation is needed, and queues its candidates.
   func react(_ peer: Int) {
     while seen[peer] < call.events[peer].count {
       let event = call.events[peer][seen[peer]].event
@@ -73,7 +73,7 @@ final class PerfectNegotiation {
     }
   }
 
-  /// Carries messages until none is left.
+  /// Delivers messages between the peers until none is left; reports a failure if there is no end.
   func settle() {
     for _ in 0..<400 {
       for peer in 0..<2 {

@@ -214,7 +214,7 @@ struct RunningCallTests {
 }
 
 extension [(at: Instant, event: PeerEvent)] {
-  /// Returns a machine's states, in order.
+  /// Returns the states that a machine entered, in order.
   func stateChanges(of machine: String) -> [String] {
     compactMap { entry in
       guard case .state(let transition) = entry.event, transition.machine == machine else {

@@ -194,7 +194,8 @@ struct StatsMemberTests {
     #expect(inbound["packetsReceivedWithCe"] == nil && inbound["packetsReceivedWithEct1"] == nil)
   }
 
-  /// The RMS of a tone with a peak of 0.5 is 0.5 divided by the square root of two.
+  /// A signal that alternates between 0.5 and 0 has an RMS of 0.5 divided by the square root of
+  /// two.
   @Test func bothAudioLevelsAreReported() throws {
     let call = VirtualCall(seed: 11, configurations: StatsMemberTests.both)
     call.addMedia(audio: .application)

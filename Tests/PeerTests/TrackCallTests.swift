@@ -155,7 +155,7 @@ struct TrackCallTests {
     let plain = try energy()
     #expect(call.call(1, .setVolume(transceiver: 1, volume: 0.5)).error == nil)
     #expect(abs(try energy() / plain - 0.25) < 0.02)
-    // An out-of-range volume is clamped, and samples too loud are clipped.
+    // An out-of-range volume is clamped, and samples that become too loud are clipped.
     call.call(1, .setVolume(transceiver: 1, volume: 400))
     #expect(volume(call) == 10)
     let loud = later(call, 1, .audio, isInbound: true, for: .milliseconds(200))

@@ -85,7 +85,7 @@ struct AV1Tests {
     let unit = Self.unit([0x30, 1, 2])
     #expect(joined([[0x10] + unit]) == AV1Unit.delimiter + unit)
     #expect(joined([[0x20, 2] + AV1Unit.delimiter + unit]) == AV1Unit.delimiter + unit)
-    // A frame in three packets, of which the second starts with bytes that look like a header.
+    // A frame in three packets; the second one's payload starts like an OBU header.
     #expect(
       joined([[0x50, 0x30, 0x10], [0xd0, 0x0a], [0x90, 0xff]]) == [
         0x12, 0, 0x32, 3, 0x10, 0x0a, 0xff,

@@ -90,7 +90,7 @@ struct VP9Tests {
     #expect(first.content == .slice(3..<14))
     let second = try #require(packet("948001" + "aabb"))
     #expect(second.beginning == .no && !second.isKey)
-    // A higher layer of the same video frame, and one that depends on earlier video frames.
+    // A higher layer of the same video frame, and a layer that depends on earlier video frames.
     #expect(packet("b8800102" + Self.key)?.beginning == .possible)
     let delta = try #require(packet("d8800202" + Self.key))
     #expect(delta.beginning == .certain && !delta.isKey)

@@ -16,7 +16,7 @@ struct CallsReplayTests {
   private static let tone = MediaSource.tone(hertz: 440, pauseSeconds: 0)
   private static let pattern = MediaSource.pattern(width: 96, height: 64, framesPerSecond: 10)
 
-  /// Makes every request that an application can make, some of which are refused.
+  /// Makes every kind of request that an application can make; some requests are refused.
   private func everything(_ call: VirtualCall) {
     call.call(
       0,

@@ -38,7 +38,7 @@ struct CapturedFramesTests {
       transceiver: 1, .frame(frame.videoFrame(), timestamp: frame.timestampNanoseconds))
   }
 
-  /// Returns a camera's frame in NV12.
+  /// Returns a numbered frame of a moving scene in NV12, as a camera delivers it.
   private func camera(_ number: Int, _ width: Int, _ height: Int, rotation: VideoRotation = .none)
     throws -> VideoFrame
   {

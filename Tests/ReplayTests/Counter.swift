@@ -71,7 +71,7 @@ final class Counter: RecordedMachine {
   static let machineKind = MachineKind(rawValue: 200)
   static func decoder(_ contents: ContentSource) -> Decoder { Decoder() }
 
-  /// The amount it adds beyond its input, to differ from the recorded counter.
+  /// What the counter adds in excess of its input, so that it differs from the recorded counter.
   private let error: Int
   private var total = 0
   private var limit = 0
@@ -110,14 +110,15 @@ final class CounterDriver {
 
   init(_ writer: TapeWriter) { self.writer = writer }
 
-  /// Adds a counter and returns its place.
+  /// Adds a counter and returns its index, which `step` needs.
   func add(_ label: String, limit: Int) -> Int {
     counters.append((writer.addActor(Counter.machineKind, label: label), Counter()))
     _ = step(counters.count - 1, .genesis(limit: limit))
     return counters.count - 1
   }
 
-  /// Applies an input and returns the totals.
+  /// Applies an input 10 ms after the previous one, records the step, and returns the reported
+  /// totals.
   @discardableResult
   func step(_ place: Int, _ input: Counter.Input) -> [Int] {
     now = now + .milliseconds(10)

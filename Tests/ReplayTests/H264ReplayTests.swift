@@ -23,7 +23,7 @@ struct H264ReplayTests {
       + (0..<(isKey ? 4000 : 300)).map { UInt8(truncatingIfNeeded: 1 + ($0 * 7 + number) % 250) }
   }
 
-  /// Sends ten encoded video frames per second, of which one is a key frame.
+  /// Sends ten encoded video frames per second; one of each ten is a key frame.
   private func send(_ codec: String, over call: VirtualCall, for seconds: Int) {
     call.call(0, .addTrack(kind: .video, streamIDs: ["s"], source: .application))
     let codecs = RTPCodec.capabilities(.video).filter { $0.mimeType == "video/\(codec)" }

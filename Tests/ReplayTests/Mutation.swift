@@ -53,7 +53,6 @@ struct MutableTake: Sendable {
     self = try MutableTake(path: folder + "/base.take")
   }
 
-  /// Reads all of a take's steps.
   init(path: String) throws {
     let reader = try TapeReader(path: path)
     header = reader.header

@@ -53,7 +53,7 @@ struct OutageReplayTests {
     #expect(found == number, "\(query)")
   }
 
-  /// Adds a second address to each peer.
+  /// Gives each peer a second interface, besides the wired one.
   private func addMobile(_ call: VirtualCall) {
     for peer in 0..<2 {
       call.step(peer, .interfaces([OutageReplayTests.wired[peer], OutageReplayTests.mobile[peer]]))

@@ -93,7 +93,7 @@ struct SettingsReplayTests {
     }
   }
 
-  /// Returns the video encoder's target bit rate.
+  /// Returns the video encoder's target in bits per second; 0 if it is not in the stats.
   private func target(_ call: VirtualCall) -> Double {
     guard case .number(let target)? = stats(call, "outbound-rtp").first?["targetBitrate"] else {
       return 0

@@ -58,7 +58,7 @@ struct FlightRecorderTests {
       #expect(call.negotiate() == nil)
     }
 
-    /// Loses packets in both directions.
+    /// Sets the loss in both directions, per thousand packets.
     func lose(perMille: UInt64) {
       for link in call.network.links.indices {
         call.network.links[link].lossPerMille = perMille

@@ -66,7 +66,6 @@ import Testing
     try await eventually(text) { await on(person) { $0.log.contains(text) } }
   }
 
-  /// Returns a caller who is signed in.
   private func person() async throws -> Handed<Caller> {
     let person = Handed(Caller())
     await on(person) { $0.signIn() }

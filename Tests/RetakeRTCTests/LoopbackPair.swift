@@ -34,7 +34,7 @@ struct LoopbackPair {
         with: configuration, constraints: Self.none, delegate: calleeHears))
   }
 
-  /// Starts a session over loopback.
+  /// Starts a session over loopback that samples no stats, recorded if a take is named.
   static func session(take: String? = nil) throws -> Session {
     var options = Session.Options()
     options.takePath = take
@@ -43,7 +43,7 @@ struct LoopbackPair {
     return try Session(options)
   }
 
-  /// Exchanges an offer and its answer.
+  /// Exchanges an offer and its answer, without waiting for candidates.
   func negotiate() async throws {
     let offer = try await caller.offer(for: Self.none)
     try await caller.setLocalDescription(offer)

@@ -24,7 +24,7 @@ final class Recording {
 
   deinit { try? FileManager.default.removeItem(atPath: folder) }
 
-  /// Changes the take with SQL.
+  /// Executes SQL on the take's file, without updating the digest chain.
   func alter(_ sql: String) throws {
     try SQLiteConnection(path: path, mode: .readWrite).execute(sql)
   }

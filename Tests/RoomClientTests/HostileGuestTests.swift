@@ -30,7 +30,7 @@ import Wire
       return nil
     }
 
-    /// Joins; returns the participants and the session.
+    /// Joins the room; returns its participants and the session, or nil if the connection ends.
     func join(_ id: String, resumes: String? = nil) async throws -> (
       members: [RoomMember], session: String
     )? {

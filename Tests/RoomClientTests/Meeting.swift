@@ -113,7 +113,7 @@ final class Ear: RoomDelegate {
   func hear(_ name: String) async throws { try await until(name) { self.calls.contains(name) } }
 }
 
-/// Waits until a condition holds.
+/// Waits until a condition holds; throws if it does not hold within three minutes.
 func until(_ what: String, _ holds: () -> Bool) async throws {
   let clock = ContinuousClock()
   let end = clock.now + .seconds(180)

@@ -118,14 +118,13 @@ package final class SoraChannel: Sendable {
 
   private var url: String { "ws://127.0.0.1:\(server.port)/signaling" }
 
-  /// Returns the configuration for joining the channel.
   package func configuration(_ role: SoraConfiguration.Role) -> SoraConfiguration {
     SoraConfiguration(
       url: url, channelId: "channel", role: role,
       multistreamEnabled: true)
   }
 
-  /// Ends the channel and completes the take.
+  /// Ends the channel and its server, and completes the take.
   package func end() async throws {
     await peer.close()
     _ = try await clients.finish()

@@ -10,7 +10,7 @@ struct Crafted {
     var body: [UInt8] = []
   }
 
-  /// Makes a packet with a tag.
+  /// Makes a packet between ports 5000 with a verification tag, chunks and a valid checksum.
   static func packet(tag: UInt32, _ chunks: [Chunk]) -> [UInt8] {
     var builder = PacketBuilder(limit: 1400)
     builder.begin(from: 5000, to: 5000, tag: tag)
@@ -18,7 +18,7 @@ struct Crafted {
     return builder.finish(checksum: true)
   }
 
-  /// Returns a packet with a valid checksum.
+  /// Returns a packet with its checksum, which must be zero, filled in.
   static func sealed(_ packet: [UInt8]) -> [UInt8] {
     var packet = packet
     let sum = CRC32C.checksum(of: packet.span.bytes)
@@ -26,7 +26,7 @@ struct Crafted {
     return packet
   }
 
-  /// Parses a packet's tag and chunks.
+  /// Parses a packet's tag and chunks as far as possible, ignoring ports and checksum.
   static func read(_ packet: [UInt8]) -> (tag: UInt32, chunks: [Chunk]) {
     var reader = ByteReader(packet.span.bytes)
     var chunks: [Chunk] = []

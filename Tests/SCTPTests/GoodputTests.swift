@@ -8,7 +8,7 @@ struct GoodputTests {
   private static let roundTrip = 0.05
   private static let loss = 0.01
 
-  /// The throughput that a window halved at each loss reaches under random loss, in bytes per
+  /// The throughput under random loss if each loss halves the congestion window, in bytes per
   /// second.
   ///
   /// It is a packet's bytes divided by the round trip, times the square root of (3/2 divided by the
@@ -61,9 +61,10 @@ struct GoodputTests {
     #expect(mean > least * possible, "\(mean) of \(possible) bytes per second")
   }
 
-  /// If the two limits are equal, a window halved at each loss reaches neither of them.
+  /// Where the two limits are about equal, a window that each loss halves reaches neither of them.
   ///
-  /// Half of the time it is too small to fill the path, and at other times its excess is useless.
+  /// Half of the time the window is too small to fill the path; at other times it is larger than
+  /// useful.
   @Test(arguments: [250_000, 312_500, 375_000])
   func whereTheBoundsMeetGoodputIsNearAnIdealSenders(rate: Int) {
     let ideal = mean { IdealSender.goodput(rate: rate, seed: $0) }

@@ -60,7 +60,7 @@ struct Link {
     }
   }
 
-  /// Starts both sides.
+  /// Starts both sides, with side 0 as the DTLS client; `change` adjusts each side's parameters.
   mutating func start(_ change: (Int, inout SCTPParameters) -> Void = { _, _ in }) {
     for side in 0..<2 {
       var parameters = SCTPParameters(isClient: side == 0, remoteMaximumMessageSize: 0)
@@ -69,7 +69,7 @@ struct Link {
     }
   }
 
-  /// Starts both sides and connects them.
+  /// Starts both sides, and runs until both are connected.
   mutating func connect(_ change: (Int, inout SCTPParameters) -> Void = { _, _ in }) {
     start(change)
     run { $0.sides.allSatisfy { $0.state == .connected } }

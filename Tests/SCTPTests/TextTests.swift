@@ -5,7 +5,7 @@ import Wire
 
 /// Tests the text that describes packets.
 struct TextTests {
-  /// Returns a short conversation's packets as text.
+  /// Returns the titles of a short conversation's packets, in sending order.
   private func conversation(interleaving: Bool) -> [String] {
     var titles: [String] = []
     var link = Link()

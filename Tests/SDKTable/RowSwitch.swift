@@ -25,7 +25,7 @@ package struct RowSwitch: Hashable, Sendable {
   package var form: Form
   /// The words in the source, which occur only once in the file.
   package var words: String
-  /// The replacement, or the code inserted before it; empty for removed statements.
+  /// The replacement for the words, or the code inserted before them; empty for removed statements.
   package var others: String
   /// The test that fails, if it is not the row's own: `Suite/test`.
   package var test: String?
@@ -33,7 +33,7 @@ package struct RowSwitch: Hashable, Sendable {
   /// The row's id, such as `GU12`.
   package var row: String { String(name.prefix { $0 != "." }) }
 
-  /// Replaces an expression.
+  /// Returns a switch that replaces an expression by `others`.
   static func value(
     _ name: String, _ file: String, _ words: String, becomes others: String,
     by test: String? = nil
@@ -42,7 +42,7 @@ package struct RowSwitch: Hashable, Sendable {
       name: name, file: file, form: .value, words: words, others: others, test: test)
   }
 
-  /// Removes or replaces statements.
+  /// Returns a switch that removes statements, or replaces them by `others`.
   static func without(
     _ name: String, _ file: String, _ words: String, but others: String = "",
     by test: String? = nil
@@ -51,7 +51,7 @@ package struct RowSwitch: Hashable, Sendable {
       name: name, file: file, form: .statement, words: words, others: others, test: test)
   }
 
-  /// Inserts code before a statement, such as an early return.
+  /// Returns a switch that inserts code before a statement, such as an early return.
   static func before(
     _ name: String, _ file: String, _ words: String, do others: String,
     by test: String? = nil

@@ -12,7 +12,7 @@ enum Samples {
     "janus-echo-called", "janus-room-called", "libwebrtc-called",
   ]
 
-  /// Returns a sample's text, byte for byte.
+  /// Returns a sample's text with its original line ends.
   static func text(_ name: String) throws -> String {
     let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Samples")
     return try String(contentsOf: folder.appending(path: name + ".sdp"), encoding: .utf8)

@@ -155,7 +155,7 @@ extension WallClock {
   static let test = WallClock(unixNanosecondsAtZero: 1_767_225_600_000_000_000)
 }
 
-/// Changes some bytes, or the length.
+/// Returns the bytes with one to four random changes to their values or their length.
 func mutated(_ bytes: [UInt8], with random: inout SeededGenerator) -> [UInt8] {
   var bytes = bytes
   for _ in 0..<Int.random(in: 1...4, using: &random) {

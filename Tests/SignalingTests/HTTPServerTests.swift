@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct HTTPServerTests {
-  /// Starts a server that reports its requests.
+  /// Starts a server that answers each request with its method, path, query and body.
   static func server(
     host: String = "127.0.0.1", limits: HTTPServer.Limits = .patient,
     handler: HTTPServer.Handler? = nil
@@ -144,7 +144,7 @@ import Testing
 
   /// Each case has one limit of a second.
   ///
-  /// There are no other limits, because on a busy machine every client is slow.
+  /// Its other limits are ten minutes, because on a busy machine every client is slow.
   static let slowClients: [(limits: (head: Int64, body: Int64, idle: Int64), String, String)] = [
     ((1, 600, 600), "GET / HT", ""),
     ((600, 600, 1), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200"),

@@ -7,7 +7,7 @@ struct ProcessUsage: CustomStringConvertible {
   var descriptors = 0
   var threads = 0
 
-  /// Reads a running process's counts.
+  /// Reads a running process's usage; counts that cannot be read are 0.
   init(of process: Int32) {
     let status = (try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)) ?? ""
     func number(_ name: String) -> Int {

@@ -44,7 +44,7 @@ final class Recorder: Sendable {
   /// Ends the process immediately when a run has failed.
   deinit { if process.isRunning { process.terminate() } }
 
-  /// Returns how many calls the recorder reports.
+  /// Returns how many calls are running, according to the recorder.
   func calls() async throws -> Int {
     let body = try await HTTPClient(timeout: .seconds(30)).send(
       "GET", url + "/calls", headers: [("Authorization", "Bearer \(token)")]

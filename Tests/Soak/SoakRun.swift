@@ -45,7 +45,7 @@ struct SoakRun: AsyncParsableCommand {
     print("\(tally.text): nothing remains of them")
   }
 
-  /// Starts and ends calls for a time.
+  /// Lets each caller make one call after another for a time, with a random habit each.
   private func drive(
     _ recorders: [Recorder], _ session: Session, _ tally: Tally, for seconds: Double
   ) async throws {

@@ -28,7 +28,7 @@ struct ClockDriftTests {
 
     init(_ seed: Int) { state = UInt64(seed) &* 0x9e37_79b9_7f4a_7c15 | 1 }
 
-    /// Returns a number from 0 to 1.
+    /// Returns a number from 0 up to, but not including, 1.
     mutating func next() -> Double {
       state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
       return Double(state >> 40) / Double(1 << 24)
@@ -80,7 +80,7 @@ struct ClockDriftTests {
     return timing.seconds
   }
 
-  /// Returns the drift that the rule reports.
+  /// Returns the drift if it meets the rule's thresholds; otherwise nil.
   private func named(_ seconds: [StreamTiming.Second]) -> ClockDrift? {
     guard let drift = ClockDrift(seconds, least: 15), abs(drift.partsPerMillion) >= 90,
       drift.total >= 3, drift.off * 4 <= drift.total

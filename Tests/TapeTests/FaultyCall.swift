@@ -51,6 +51,5 @@ final class FaultyCall {
     }
   }
 
-  /// Completes the take.
   func finish() throws { _ = try recorded.finish() }
 }

@@ -5,7 +5,7 @@ import Testing
 @testable import Queries
 @testable import Tape
 
-/// Tests on whose side a finding sees its cause, and with what confidence.
+/// Tests to which side a finding attributes its cause, and with what confidence.
 struct FindingConfidenceTests {
   private static let captures = FileManager.default.currentDirectoryPath + "/Captures/"
 

@@ -381,7 +381,7 @@ struct FindingEvidenceTests {
       .filter { $0.kind == "video" && $0.direction == .outbound }
     #expect(sent.map(\.width) == [320] && sent.map(\.height) == [240])
     #expect(sent.allSatisfy { $0.framesPerSecond > 10 }, "\(sent.map(\.framesPerSecond))")
-    // The size of frames that are sent back as they came is unknown, but not their rate.
+    // For frames that are sent back unchanged, the rate is known although the size is not.
     #expect(try summary("chromium-retake-offers-h264").text().contains(" fps"))
   }
 

@@ -240,7 +240,8 @@ struct NetworkFindingTests {
       "DELETE FROM packet_store WHERE marker_type & 127 = 111 AND \(inbound)"),
   ]
 
-  /// An observer does not know the states of an end whose checks nobody answers, but sees it stop.
+  /// An observer does not know an end's states, but sees that the end stops sending when consent is
+  /// lost.
   @Test(arguments: [true, false]) func observedConsentIsLostWhenItsSenderStops(stops: Bool) throws {
     let folder = try TakeFolder()
     let path = try NetworkScene.checksLost.record(in: folder)

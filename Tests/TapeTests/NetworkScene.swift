@@ -242,7 +242,7 @@ enum NetworkScene: String, CaseIterable {
     }
   }
 
-  /// Disturbs the path, checks, reports or processes.
+  /// Runs the scenes whose fault begins during the call.
   private func interrupt(_ recorded: RecordedVirtualCall) {
     let call = recorded.call
     func both(_ change: (inout LinkSettings) -> Void) {
@@ -324,7 +324,7 @@ enum NetworkScene: String, CaseIterable {
     call.network.box = { source, _, bytes, _ in passes(bytes, source) ? [(bytes, .zero)] : [] }
   }
 
-  /// Replays media packets long after they arrived.
+  /// Sends copies of the first 60 media packets again, long after the originals.
   private func replay(_ recorded: RecordedVirtualCall) {
     let call = recorded.call
     var kept: [[UInt8]] = []

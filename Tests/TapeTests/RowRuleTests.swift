@@ -275,7 +275,7 @@ struct RowRuleTests {
     }
     #expect(try found().map(\.peer) == [2])
     #expect(try found((15, 1, false)) == [])
-    // The camera is off, or the microphone had only been muted.
+    // Only the camera is off, or the microphone was muted earlier and is on again.
     #expect(try found((1, 2, false)).map(\.peer) == [2])
     #expect(try found((1, 1, false), (5, 1, true)).map(\.peer) == [2])
   }

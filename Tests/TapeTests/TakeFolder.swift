@@ -42,14 +42,14 @@ final class TakeFolder {
 
   func remove(_ name: String) throws { try FileManager.default.removeItem(atPath: file(name)) }
 
-  /// Changes a take with SQL.
+  /// Executes SQL on a take's file, without updating the digest chain.
   func alter(_ path: String, _ sql: String) throws {
     let connection = try SQLiteConnection(path: path, mode: .readWrite)
     try connection.execute(sql)
   }
 }
 
-/// Returns all of a take's steps.
+/// Returns all of a take's steps, read in chunks of at most `at` steps.
 func steps(of path: String, at once: Int = 256) throws -> [TapeChunk.Step] {
   let reader = try TapeReader(path: path)
   var steps: [TapeChunk.Step] = []

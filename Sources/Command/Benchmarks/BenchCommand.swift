@@ -97,7 +97,7 @@ struct BenchTable: Encodable {
     try show?(BenchTable.line(["what", "measured", "floor", "ratio", "goal", ""]))
   }
 
-  /// Adds a row and prints it.
+  /// Adds a row, and prints it unless the output is JSON.
   mutating func add(
     _ what: String, _ measured: Double, floor: Double, _ unit: String, ratio: Double? = nil,
     _ sense: BenchRow.Sense, _ goal: Double

@@ -24,7 +24,7 @@ struct LibraryFloor {
 
   var sum: Double { videoEncoding + videoDecoding + audioEncoding + audioDecoding + protection }
 
-  /// Runs the libraries on the complete take.
+  /// Runs the libraries on all of a take's frames and packets.
   init(path: String) throws {
     let connection = try TakeFile.open(path)
     try runEncoders(connection)
@@ -267,7 +267,7 @@ struct StatsBench {
 
   /// The queried call's length in virtual seconds.
   static let seconds: Int64 = 600
-  /// How many rounds are measured (the fastest counts), and how many samples each takes.
+  /// The number of rounds (the fastest one is reported), and the number of samples in each round.
   private static let rounds = 5
   private static let samples = 200
 

@@ -53,7 +53,7 @@ struct Retake: AsyncParsableCommand {
 package enum RetakeProgram {
   /// Runs the command in the process's arguments; exits unless it succeeds.
   ///
-  /// It runs on the main thread, so that a command that forks has no other thread.
+  /// It runs on the main thread, so that no other thread exists when a command forks.
   @MainActor package static func main() async {
     Output.prepare()
     SQLiteLibrary.countNoMemory()
@@ -233,7 +233,7 @@ enum Completions {
   /// The maximum number of completions offered.
   private static let limit = 100
 
-  /// Returns the peers' labels and numbers.
+  /// Returns the labels and numbers of the peers in the first take on the command line.
   static func peers(in words: [String]) -> [String] {
     let peers = peers(of: takes(in: words).first)
     let labels = peers.map(\.label).filter { !$0.isEmpty }

@@ -64,7 +64,7 @@ package final class CallPeer: Sendable {
     return try await gatheredDescription()
   }
 
-  /// Answers an initial or later offer, and sends media on every transceiver that the peer has not
+  /// Answers an initial or later offer, and sends media on every transceiver that has not been
   /// stopped.
   package func answer(_ offer: SessionDescription) async throws -> SessionDescription {
     record(offer, isInbound: true)

@@ -5,11 +5,10 @@ import Replay
 import Signaling
 package import Tape
 
-/// Records calls from browsers, WHIP publishers and WHEP players.
+/// Records calls from browsers, WHIP publishers and WHEP players, as `retake record serve` does.
 ///
-/// `retake record serve` runs it. Each call's peer echoes the media it receives. Browsers open
-/// `pageURL`; other peers POST an offer to `/offer` below `url` (see `SignalingRoutes`); publishers
-/// use `/whip`, players `/whep`.
+/// Each call's peer echoes the media it receives. Browsers open `pageURL`; other peers POST an
+/// offer to `/offer` below `url` (see `SignalingRoutes`); publishers use `/whip`, players `/whep`.
 public struct CallServer: Sendable {
   private let service: CallService
   private let server: HTTPServer

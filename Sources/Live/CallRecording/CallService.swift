@@ -186,7 +186,7 @@ package actor CallService: CallHandling {
     guard let path = calls[id]?.path ?? endedTakes.path(of: id) else {
       throw CallRefusal(.unknownCall, "there is no take of call \(id.prefix(100))")
     }
-    // Creating a long take's page keeps a processor core busy for seconds, and the calls need it.
+    // Creating a long take's page keeps a processor core, which the calls need, busy for seconds.
     guard !isDrawing else {
       throw CallRefusal(.busy, "another page is being drawn; try again in a moment")
     }

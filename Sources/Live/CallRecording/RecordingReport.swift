@@ -27,17 +27,18 @@ public struct RecordingReport: Encodable, Sendable {
     }
   }
 
-  /// A peer's sent and received audio packets and video frames; nil if they were not counted.
+  /// The numbers of a peer's sent and received audio blocks and video frames; nil for numbers that
+  /// were not counted.
   public struct Peer: Encodable, Sendable {
     /// The peer's name in the take.
     public var label: String
-    /// Sent audio packets.
+    /// The number of audio blocks sent.
     public var audioSent: Int?
-    /// Sent video frames.
+    /// The number of video frames sent.
     public var videoSent: Int?
-    /// Received audio packets.
+    /// The number of audio blocks played, concealed ones included.
     public var audioReceived: Int?
-    /// Received video frames.
+    /// The number of video frames received.
     public var videoReceived: Int?
 
     package init(_ connection: PeerConnection) {

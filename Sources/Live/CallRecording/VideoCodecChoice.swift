@@ -135,8 +135,9 @@ package struct H264Clip: Sendable {
 
   /// Returns why the file cannot be sent after an exchange; nil if it can be sent.
   ///
-  /// This ends the call: a decoder for another profile lacks coding tools that the file uses and
-  /// would display nothing, and RFC 6184 section 8.2.2 does not allow different profiles.
+  /// Unless an earlier exchange allowed the file, this ends the call: a decoder for another profile
+  /// lacks coding tools that the file uses and would display nothing, and RFC 6184 section 8.2.2
+  /// does not allow different profiles.
   func complaint(about exchange: Exchange) -> String? {
     guard exchange.refusesVideo else { return nil }
     return

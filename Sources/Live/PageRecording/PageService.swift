@@ -46,7 +46,7 @@ package actor PageService {
   /// The file's name begins with the prefix unless the user named the file.
   package typealias TakePath = @Sendable (_ prefix: String) throws(Failure) -> String
 
-  /// Yields whenever a session has ended.
+  /// Yields whenever a session that reported something has ended.
   package nonisolated let endedSessions: AsyncStream<Void>
   private let ended: AsyncStream<Void>.Continuation
   private let settings: Settings

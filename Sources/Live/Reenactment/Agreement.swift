@@ -77,8 +77,8 @@ package struct Agreement: Hashable, Sendable {
   ///     client's own offer.
   ///   - offer: the offer that numbers the transports; nil if that is the plan's or the client's
   ///     own.
-  /// - Throws: a refusal if the client receives none of the recorded media, or lacks one of its
-  ///   codecs, which the refusal names.
+  /// - Throws: a refusal if the client receives none of the recorded media, or does not support a
+  ///   recorded codec, which the refusal names.
   package init(
     _ plan: ReenactmentPlan, with client: SDPDocument, answersOffer: Bool,
     numberedBy offer: SDPDocument? = nil

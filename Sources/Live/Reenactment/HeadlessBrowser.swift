@@ -128,7 +128,8 @@ package final class HeadlessBrowser: Sendable {
     }
   }
 
-  /// Evaluates an expression in the page and returns its value, or its promise's.
+  /// Evaluates an expression in the page and returns its value; if that is a promise, the value to
+  /// which it resolves.
   package func evaluate(_ expression: String) async throws(BrowserError) -> JSONValue {
     let result = try await command(
       "Runtime.evaluate",
@@ -215,7 +216,7 @@ package struct BrowserTrial: Sendable {
     self.connectionLimit = connectionLimit
   }
 
-  /// The time after the last packet before the statistics are read.
+  /// The delay between the last packet and the reading of the statistics.
   package static let settling = Duration.milliseconds(1_500)
 
   /// Runs the trial; returns the stats objects of all of the page's connections.

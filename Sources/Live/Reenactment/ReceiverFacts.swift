@@ -236,7 +236,8 @@ struct ReceiverFacts {
         let isKnown = ssrc.map { source in sections.contains { $0.announced.contains(source) } }
         if isKnown ?? true { continue }
       }
-      // Each media SSRC gets its own section; repair formats are added to all sections of the kind.
+      // If there are no descriptions, each media SSRC gets its own section. All other formats are
+      // added to every section of their kind.
       if format.isMedia, !hasDescriptions {
         let name = mid.isEmpty ? "\(kind.rawValue)\(sections.count)" : mid
         var section = ReenactmentPlan.Section(kind: kind, mid: name)

@@ -4,9 +4,9 @@ import Wire
 /// Replays the recorded sender's data channel messages, at their recorded times, over an
 /// association with the live client.
 ///
-/// Channels that the recorded sender opened are opened again. A channel that the recorded receiver
-/// opened is matched by label with one that the client opens. Messages wait until their channel is
-/// open.
+/// Channels that the recorded sender opened, and negotiated channels, are opened again. A channel
+/// that the recorded receiver opened is matched by label with one that the client opens. Messages
+/// wait until their channel is open.
 struct ReenactedChannels {
   private var association: SCTPAssociation
   private var outputs = Outbox<SCTPAssociation.Output>()

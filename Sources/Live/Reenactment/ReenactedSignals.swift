@@ -33,8 +33,8 @@ extension ReenactmentPlan {
   /// changes.
   ///
   /// Each later offer of the recorded sender becomes an offer to the live client, and so does each
-  /// of its answers that changed what it sends: the recorded receiver had requested that change,
-  /// and the live client will not request it.
+  /// of the sender's answers that changed a section's state: the recorded receiver had requested
+  /// that change, and the live client will not request it.
   mutating func findChanges(_ facts: ReceiverFacts) {
     var last: [Int: SectionState]?
     for described in facts.described {
@@ -104,8 +104,8 @@ extension Agreement {
   /// Returns a description of an application's server as an offer in which the recorded sender
   /// sends as in the given states.
   ///
-  /// Everything else is the server's: a section that the recorded sender stopped becomes inactive,
-  /// because the server still has it.
+  /// Everything else is the server's: in a section that the recorded sender stopped, the offer only
+  /// stops sending, because the server still has the section.
   func relayedOffer(
     changing before: SDPDocument, to states: [Int: ReenactmentPlan.SectionState]
   ) -> SDPDocument {
@@ -124,7 +124,7 @@ extension Agreement {
 }
 
 extension SDPSection {
-  /// Replaces the direction; a section without one gets it.
+  /// Replaces the section's direction, or adds one if there is none.
   mutating func setDirection(_ new: MediaDirection) {
     lines.removeAll { line in
       guard case .attribute(let attribute) = line else { return false }

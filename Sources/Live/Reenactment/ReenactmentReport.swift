@@ -102,7 +102,7 @@ package struct ReenactmentReport: Sendable {
         in: recording, of: outcome.leg, after: outcome.player.dueInstants))
   }
 
-  /// Returns how late each of a leg's packets was sent, in nanoseconds.
+  /// Returns how late each of a leg's packets, except repairs, was sent, in nanoseconds.
   private static func delays(
     in recording: String, of leg: UInt32, after due: [Instant?]
   ) throws(TapeError) -> [Int64] {

@@ -33,7 +33,7 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
     var described: SDPDocument
     /// The number of the recorded sender's later descriptions that the client was offered.
     var changes = 0
-    /// Whether the last of them is not answered.
+    /// Whether the client has not yet answered the last of these descriptions.
     var isChanging = false
     /// The indexes of the sections that are played.
     var places: Set<Int> { Set(agreement.sections.values.map(\.place)) }
@@ -58,7 +58,7 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
 
   /// - Parameters:
   ///   - connectionLimit: the time limit for the client to connect, once the call is chosen.
-  ///   - notice: receives a sentence about each call, whether it is played or not.
+  ///   - notice: receives a sentence when a call is played, or when it cannot be played.
   package init(
     _ plan: ReenactmentPlan, repair rule: RepairRule, clock: TakeClock, connectionLimit: Duration,
     notice: @escaping @Sendable (String) -> Void
@@ -117,7 +117,8 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
       new.reports.learn(description)
       new.client = receiver
       new.described = shown
-      // A description of the server also brings the states of an offer that it supersedes.
+      // The server's new description includes the states of a change that the client has not
+      // answered, so that change no longer awaits an answer.
       new.isChanging = false
       if offer == nil {
         new.offer = shown
@@ -223,8 +224,8 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
     return client
   }
 
-  /// Returns the client's answer as if it had been offered media in all sections that are played,
-  /// also in those in which the recorded sender does not send yet.
+  /// Returns the client's answer as if the client had been offered media in all sections that are
+  /// played, even in those in which the recorded sender does not send yet.
   private static func opened(
     _ answer: SDPDocument, to offer: SDPDocument, playing played: Set<Int>
   ) -> SDPDocument {
@@ -368,7 +369,7 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
 /// media.
 package struct ReenactmentRelay: Sendable {
   package let service: RelayedReenactment
-  /// Where the application finds its server.
+  /// The proxy to which the application connects instead of its server.
   package let proxy: ProxyServer
   private let relay: RelayService
 
@@ -376,7 +377,8 @@ package struct ReenactmentRelay: Sendable {
   ///
   /// - Parameters:
   ///   - connectionLimit: the time limit for a call to connect.
-  ///   - notice: receives a sentence about each call and each refused message.
+  ///   - notice: receives a sentence when a call is played or cannot be played, and for each
+  ///     message that is refused or cannot be searched.
   package init(
     _ plan: ReenactmentPlan, in session: Session, repair rule: RepairRule,
     proxied: ProxyServer.Settings, rules: SDPRules = SDPRules(), connectionLimit: Duration,

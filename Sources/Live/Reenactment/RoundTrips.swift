@@ -12,8 +12,8 @@ extension ReenactmentPlan {
     package var value: Interval
   }
 
-  /// Returns the round trip that the recorded receiver had last measured at a time; nil before the
-  /// first one.
+  /// Returns the last round trip that the recorded receiver had measured by a given time; nil
+  /// before the first one.
   func roundTrip(at distance: Interval) -> Interval? {
     var (low, high) = (0, roundTrips.count)
     while low < high {

@@ -10,7 +10,8 @@ import Wire
 ///     delay 80ms audio                 duplicate rtcp            corrupt sctp 1%
 ///     rate 800kbps queue=300ms         jitter 20ms               wifi
 ///
-/// `near` and `far` name the end that sends the packets; without them, both do.
+/// `near` or `far` names the end whose packets are affected; without either, both ends' packets
+/// are.
 package struct RelayFault: Hashable, Sendable, CustomStringConvertible {
   enum Action: Hashable, Sendable {
     case drop

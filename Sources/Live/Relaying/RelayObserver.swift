@@ -267,7 +267,7 @@ private struct RelayFollower {
 
   private mutating func step(_ input: ObserverInput) {
     record(input)
-    // The rest of a long step follows in deadline steps.
+    // The machine does only part of a long input's work in one step; deadline steps do the rest.
     while machine.isBehind { record(.deadline) }
   }
 

@@ -40,7 +40,7 @@ package final class RelayService: Sendable {
   private let recordedBytes = Mutex(0)
 
   /// The maximum number of WebSockets to remember, and the maximum size in bytes of recorded
-  /// messages without descriptions.
+  /// messages that contain no signaling.
   private static let channelsMaximum = 4096
   private static let messageMaximum = 64 << 10
   /// The maximum number of recorded bytes of signaling, because a client may send any amount.
@@ -142,7 +142,7 @@ package final class RelayService: Sendable {
     }
   }
 
-  /// Records a message as received and as forwarded; a message without a description belongs to its
+  /// Records a message as received and as forwarded; a message without signaling belongs to its
   /// WebSocket's last call.
   private func record(
     _ text: String, _ new: String, _ message: ProxiedMessage, _ side: RelaySide,
@@ -193,11 +193,12 @@ package final class RelayService: Sendable {
 
 // MARK: - MessageForm
 
-/// A server's message to a client with a description, which can be sent again with another one.
+/// A server's message that contains a description, kept so that the client can be sent the same
+/// message with another description.
 struct MessageForm: Sendable {
   /// The message as it was forwarded.
   let message: String
-  /// The description in the message that is replaced.
+  /// The description that the message contains and that an offer replaces.
   let description: String
   let send: @Sendable (String) async -> Bool
   var isOffer = false

@@ -237,8 +237,8 @@ struct TrickleFragment {
     return SDPDocument.transportAttributes.contains(String(line.dropFirst(2).prefix { $0 != ":" }))
   }
 
-  /// Returns a candidate for the last section read, or for the first section if that one has no
-  /// MID.
+  /// Returns a candidate for the last section read or, if that section has no MID, for the first
+  /// section.
   private func candidate(_ text: String) -> CandidateInit {
     let mid = sections.last?.mid
     return CandidateInit(

@@ -43,7 +43,8 @@ package actor RelayedCalls {
     let path: RelayPath
     /// The last description from each end.
     var said: [RelaySide: Said] = [:]
-    /// The last description forwarded to each end, and its original; nil for one of the stand-in.
+    /// The last description forwarded to each end, and its original; the original is nil if the
+    /// stand-in made the description.
     var shown: [RelaySide: (description: SessionDescription, original: String?)] = [:]
     /// The server's message in whose form the stand-in can offer; nil if there is none.
     var form: MessageForm?
@@ -284,9 +285,9 @@ package actor RelayedCalls {
     return call.legs
   }
 
-  /// Waits until the client has answered an offer of the stand-in, or takes too long.
+  /// Waits until the client has answered an offer of the stand-in, or the time limit has passed.
   ///
-  /// A further offer would leave open which of the two an answer belongs to.
+  /// After a further offer, it would be unclear to which of the two an answer belongs.
   private func settleOffer(of call: Call) async {
     for _ in 0..<RelayedCalls.answerChecks where call.awaitsAnswer {
       try? await Task.sleep(for: RelayedCalls.answerCheck)
@@ -401,7 +402,8 @@ package actor RelayedCalls {
     }
   }
 
-  /// Ends both legs when one has ended, stays failed, or does not connect in time.
+  /// Ends both legs when one has ended or stays failed, or when the near leg does not connect in
+  /// time.
   private nonisolated func watch(_ legs: RelayLegs) {
     let (limits, standIn) = (limits, standIn)
     if let standIn {

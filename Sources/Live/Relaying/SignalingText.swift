@@ -86,8 +86,7 @@ package struct SignalingText {
     text.hasPrefix("v=0\r\n") || text.hasPrefix("v=0\n")
   }
 
-  /// Returns the replacement for text that contains a description or JSON values; nil if nothing
-  /// changes.
+  /// Returns the replacement for text that is a description or JSON; nil if nothing changes.
   private mutating func value(
     _ text: String, depth: Int
   ) async throws(SignalingRefusal) -> String? {
@@ -162,8 +161,7 @@ package struct SignalingText {
     }
     guard !edits.isEmpty else { return nil }
     if let newType {
-      // Where the type is stated differs between applications; some state it around the
-      // description's object.
+      // Applications state the type in different places, some outside the description's object.
       for (index, string) in strings.enumerated() where edits[index] == nil {
         guard let word = string.value, SDPType(rawValue: word.lowercased()) != nil else { continue }
         statesType = true
@@ -216,7 +214,7 @@ package struct SignalingText {
 
   /// Returns whether a string is a candidate, judging by its prefix.
   ///
-  /// An empty `candidate` in an object that names its section also counts.
+  /// An empty `candidate` is one too, if its object names a section.
   private static func isCandidate(_ string: JSONStringScanner.Found, _ value: String) -> Bool {
     if value.hasPrefix("candidate:") || value.hasPrefix("a=candidate:") { return true }
     return string.name == "candidate" && value.isEmpty

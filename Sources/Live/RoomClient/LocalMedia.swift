@@ -34,7 +34,7 @@ public final class LocalMedia: Sendable {
   /// - Parameters:
   ///   - capturer: the video source; nil to create the one that the options describe.
   ///   - orientation: the device's orientation, if the options refer to it.
-  ///   - permissions: checked before a camera starts; nil if there are none.
+  ///   - permissions: checked before a camera starts; nil to start without a check.
   ///   - cameras: creates a camera's capturer; nil for the system's cameras.
   ///   - audio: the audio source; nil for the file's sound if the media comes from a file, or else
   ///     for the microphone of the room's audio session. Without an audio session, the application
@@ -194,7 +194,7 @@ public final class LocalMedia: Sendable {
   /// Stops the capturer; sources without a capturer keep running.
   public func stop() async { endCapturing() }
 
-  /// Stops capturing, and returns once capturing has stopped.
+  /// Stops the capturer like `stop`, for callers that cannot await.
   package func endCapturing() {
     let session = state.withLock { state in
       // Sources without a capturer keep running.

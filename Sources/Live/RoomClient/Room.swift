@@ -136,7 +136,7 @@ public final class Room: Sendable {
 
   // MARK: Local media
 
-  /// Publishes local media and starts its capturer, once the room is joined.
+  /// Starts local media's capturer, and publishes the media now or as soon as the room is joined.
   /// - Throws: `RoomError` 1201 or 1202 if the capturer does not start or is missing, 1441 if the
   ///   microphone cannot be used or the service refuses the media, 1901 to 1903 if the room is
   ///   over, already has the media, or does not support it.
@@ -407,6 +407,6 @@ extension Room {
     }
   }
 
-  /// Reports an error to the delegate if no call is waiting for it.
+  /// Reports an error, for which no call is waiting, to the delegate and the readers of `updates`.
   package func report(_ error: RoomError) { machine.report(error) }
 }

@@ -364,7 +364,7 @@ final class RoomTransports: Sendable {
     }
   }
 
-  /// Closes everything that is open, after sending queued messages.
+  /// Closes all WebSockets after sending queued messages, and cancels connection attempts.
   func endAll() {
     let open = entries.withLock { entries in
       defer { entries = [:] }

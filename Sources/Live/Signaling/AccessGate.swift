@@ -372,7 +372,7 @@ extension Collection<UInt8> {
 
 /// Limits how fast each client can guess a token: ten times a second, after a burst of twenty.
 ///
-/// Further guesses are delayed. If too many are delayed, more guesses are refused unchecked.
+/// Further guesses are delayed. If too many are delayed, more guesses are refused.
 final class GuessLimit: Sendable {
   private static let interval = Duration.milliseconds(100)
   private static let burst = interval * 20

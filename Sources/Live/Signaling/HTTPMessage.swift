@@ -69,7 +69,8 @@ public struct HTTPResponse: Sendable {
   public var text: String { String(decoding: body, as: UTF8.self) }
 }
 
-/// Decodes `%41`, and `+` in a query; a percent sign without two digits stays as it is.
+/// Decodes escapes such as `%41`, and `+` in a query; a percent sign without two digits stays as it
+/// is.
 func percentDecoded(_ text: some StringProtocol, isQuery: Bool = false) -> String {
   let bytes = Array(text.utf8)
   var decoded: [UInt8] = []

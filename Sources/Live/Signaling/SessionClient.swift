@@ -44,7 +44,7 @@ public struct SessionClient: Sendable {
     return response.isGood ? response.linkedICEServers : []
   }
 
-  /// Sends an offer and returns the session with the answer.
+  /// Sends an offer and returns the session with the server's answer or, for WHEP, its own offer.
   public func open(offer: String) async throws(HTTPError) -> Session {
     let response = try await send(access.open(offer: offer))
     do throws(SessionRefusal) {

@@ -13,7 +13,7 @@ package struct SessionRoutes: Sendable {
   private let sessions: any SessionHandling
   private let iceServers: [LinkedICEServer]
 
-  /// Creates the routes for sessions; every client is sent the ICE servers.
+  /// Creates the routes for sessions; the ICE servers are sent to every client.
   package init(sessions: any SessionHandling, iceServers: [LinkedICEServer] = []) {
     self.sessions = sessions
     self.iceServers = iceServers

@@ -149,7 +149,7 @@ package final class TLSSession {
     return false
   }
 
-  /// Sends close_notify.
+  /// Adds close_notify to the output.
   package func shutdown() {
     ERR_clear_error()
     SSL_shutdown(handle)

@@ -66,7 +66,7 @@ package struct CaptureParser: Sendable {
     if case .pcapng(let pcapng) = format { pcapng.hasRecords } else { last != nil }
   }
 
-  /// Adds the next bytes of the capture.
+  /// Adds the next bytes of the capture, which invalidates the ranges in records.
   package mutating func append(_ bytes: RawSpan) {
     if start > 0 {
       buffer.removeFirst(start)
@@ -76,11 +76,11 @@ package struct CaptureParser: Sendable {
     unsafe bytes.withUnsafeBytes { unsafe buffer.append(contentsOf: $0) }
   }
 
-  /// Returns bytes of the last record.
+  /// Returns the bytes in a range of the last record.
   @_lifetime(borrow self)
   package func bytes(_ range: Range<Int>) -> RawSpan { buffer.span.bytes.extracting(range) }
 
-  /// Returns text of the last record.
+  /// Returns a range of the last record as text; invalid UTF-8 is replaced.
   package func text(_ range: Range<Int>) -> String {
     String(decoding: buffer[range], as: UTF8.self)
   }
@@ -128,7 +128,7 @@ package struct CaptureParser: Sendable {
     }
   }
 
-  /// Searches for the next record after damage.
+  /// Searches for the next record after damage; returns whether one was found.
   private mutating func find() -> Bool {
     // A local copy, because the parser's position changes while its bytes are read.
     let buffer = buffer
@@ -303,8 +303,8 @@ struct PcapFormat: Sendable {
   /// Nanoseconds per unit of the fraction.
   private let unit: Int64
   private let recordLength: Int
-  /// The maximum frame length in bytes: the header's snap length, or `usualMaximum` if that is
-  /// larger.
+  /// The maximum frame length in bytes: the header's snap length or `usualMaximum`, whichever is
+  /// larger, but at most `CaptureParser.lengthMaximum`.
   private let lengthMaximum: Int
   private static let usualMaximum = 262_144
 

@@ -222,7 +222,7 @@ package struct CaptureReader: Sendable {
     }
   }
 
-  /// Parses the contents of a tunnel.
+  /// Parses the contents of a tunnel, unless tunnels are nested too deeply.
   private mutating func open(
     _ content: LinkLayer.Content, _ bytes: RawSpan, _ place: PayloadPlace, _ now: Int64,
     _ tunnels: Int

@@ -25,7 +25,7 @@ enum OffloadSplit {
   }
 
   /// Returns the size of merged RTP packets if the first two belong to one stream and have
-  /// consecutive numbers: 48 bits must match; nil otherwise.
+  /// consecutive numbers (50 bits must match); nil otherwise.
   private static func packetSize(_ payload: RawSpan, _ sources: FlowSources) -> Int? {
     let count = payload.byteCount
     let first = payload.byte(at: 0) & 0xc0
@@ -155,10 +155,10 @@ enum OffloadSplit {
     }
   }
 
-  /// Returns whether the rest of a payload begins like an RTP packet with a mid.
+  /// Returns whether the rest of a payload begins like an RTP packet with one-byte header
+  /// extensions (RFC 8285 section 4.2).
   ///
-  /// Such a packet has a few one-byte header extensions (RFC 8285 section 4.2). Encrypted bytes
-  /// look like that once in a billion packets.
+  /// Encrypted bytes look like that once in a billion packets.
   private static func hasExtensions(_ payload: RawSpan, _ offset: Int) -> Bool {
     guard offset + 20 <= payload.byteCount, payload.byte(at: offset) == 0x90,
       payload.uint16(at: offset + 12) == 0xbede
@@ -259,7 +259,7 @@ struct FlowSources {
     }
   }
 
-  /// Returns whether a known source's next packet begins at an offset; 50 bits must match.
+  /// Returns whether a known source's next packet begins at an offset; about 50 bits must match.
   func follows(_ payload: RawSpan, at place: Int) -> Bool {
     guard place + 12 <= payload.byteCount, payload.byte(at: place) & 0xc0 == 0x80 else {
       return false
@@ -395,7 +395,7 @@ struct DuplicateFilter: Sendable {
     digest.mix(payload.extracting(checksum.upperBound..<payload.byteCount))
   }
 
-  /// Returns whether a datagram looks like RTP.
+  /// Returns whether a packet is an unfragmented UDP datagram that looks like RTP.
   private static func isMedia(_ header: InternetHeader, _ payload: RawSpan) -> Bool {
     guard TransportProtocol(rawValue: header.transport) == .udp, !header.isFragment,
       payload.byteCount >= 20

@@ -340,7 +340,7 @@ struct ProtobufReader {
   }
 }
 
-/// A message's fields by number; if a number repeats, its last field counts.
+/// A message's fields by number; if a number repeats, its last field is used.
 struct ProtobufMessage {
   private var fields: [Int: ProtobufField.Value] = [:]
 

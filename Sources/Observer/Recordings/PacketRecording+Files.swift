@@ -84,7 +84,7 @@ extension PacketRecording {
         place = found.upperBound
         continue
       }
-      // After damage, a frame counts only if another frame or the end of the file follows it.
+      // After damage, a frame is accepted only if another frame or the end of the file follows it.
       var next = place + 1
       while next < file.count {
         if file[next] == mark[0], let found = frame(at: next),

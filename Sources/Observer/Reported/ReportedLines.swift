@@ -7,7 +7,7 @@ package struct ReportedLines: Sendable {
   /// The software that wrote the log.
   package enum Dialect: Hashable, Sendable {
     /// rtcstats, file formats 2 and 3: times are relative to the previous line, unless they are
-    /// dates.
+    /// dates or Unix times.
     case rtcstats
     /// Jitsi clients: each line has an absolute time.
     case jitsi
@@ -76,7 +76,7 @@ package struct ReportedLines: Sendable {
       content: content(method, connection, value), correlation: extra)
   }
 
-  /// Returns when a line was logged.
+  /// Returns when a line was logged, as Unix time in milliseconds; nil if it has no time.
   private func unixMilliseconds(of items: [JSONValue]) -> Double? {
     guard dialect == .rtcstats, let time = items.last?.number else {
       return items.last?.unixMilliseconds

@@ -34,7 +34,7 @@ public enum AudioSessionCall: Hashable, Sendable, Codable {
   case useManualAudio(Bool)
   /// Sets whether the device may run while audio is manual.
   case setAudioEnabled(Bool)
-  /// Requests and prepares the microphone.
+  /// Asks for permission to use the microphone, then prepares the device if a connection needs it.
   case initializeInput
   /// A connection was opened, with the directions in which it needs audio.
   case openConnection(UInt32, sends: Bool, receives: Bool)
@@ -159,7 +159,7 @@ package struct CapturedBlock: Sendable {
   /// The block's number, from 0.
   package var index: UInt64
   package var block: AudioBlock
-  /// The number of mixed sources; 0 if silence replaces them.
+  /// The number of sources that provided audio; 0 if silence replaces all of them.
   package var sources: Int
 }
 
@@ -198,7 +198,7 @@ public struct AudioDeviceCounters: Hashable, Sendable, Codable {
   public var droppedFrames = 0
   /// Refused chunks by the error's name.
   public var dropsByReason: [String: Int] = [:]
-  /// Chunks at rates other than 48 kHz.
+  /// Accepted chunks at rates other than 48 kHz.
   public var resampledDeliveries = 0
   /// The number of times that a source continued in another format.
   public var formatChanges = 0
@@ -216,7 +216,7 @@ public struct AudioDeviceCounters: Hashable, Sendable, Codable {
   public var playedUnits = 0
   /// Pulled units that were silence.
   public var silentUnits = 0
-  /// Received frames dropped because nothing pulled them.
+  /// Received frames dropped because the playout queue had no room for them.
   public var overflowedFrames = 0
 
   /// Creates counters at zero.

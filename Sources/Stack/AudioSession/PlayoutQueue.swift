@@ -17,8 +17,9 @@ struct PlayoutQueue {
 
   static let unitFrames = AudioBlock.sampleRate / 100
   private static let tracksMaximum = 64
-  /// The maximum number of a track's waiting frames, one second; after a longer pause of the
-  /// device, only the newest audio is played.
+  /// The maximum number of frames that wait in a track: one second of audio.
+  ///
+  /// After a longer pause of the device, only the newest audio is played.
   private static let framesMaximum = AudioBlock.sampleRate
   /// The maximum number of units that a device can request in one pull.
   static let unitsMaximum = 200
@@ -51,7 +52,7 @@ struct PlayoutQueue {
 
   mutating func removeAll() { tracks = [] }
 
-  /// Returns the next 10 ms units; silence if nothing was received or `isMuted`.
+  /// Returns the next 10 ms units, with silence where no audio is waiting or if `isMuted`.
   mutating func pull(_ count: Int, channels: Int, isMuted: Bool) -> RenderedAudio {
     let count = min(PlayoutQueue.unitsMaximum, max(1, count))
     let frames = count * PlayoutQueue.unitFrames
@@ -97,7 +98,7 @@ struct PlayoutQueue {
   }
 }
 
-/// Converts blocks of 10 ms to the device's format and buffer size.
+/// Converts pulled audio to the device's format, and returns it in buffers of any size.
 package struct PlayoutConverter {
   package let format: AudioFormat
   private var resampler: Resampler?

@@ -173,7 +173,7 @@ extension SessionControl {
       outbox.append(.event(.didSetActive(true)))
     }
     guard !active else { return }
-    // A deactivation counts even if the device failed.
+    // The session counts as inactive even if the device refused to deactivate it.
     if wasAsked {
       states.setActive(false, into: &outbox)
       outbox.append(.event(.didSetActive(false)))

@@ -235,7 +235,7 @@ struct SessionActivations {
     isHeldByUnit = true
   }
 
-  /// Records that the device was released.
+  /// Removes the device's activation if it is counted.
   mutating func removeUnit() {
     if isHeldByUnit { remove() }
     isHeldByUnit = false
@@ -280,7 +280,7 @@ struct SessionConnections {
   }
 }
 
-/// Lets the application decide when the device may run, if the application asked to.
+/// Whether the device may run: always, or with manual audio only while the application enables it.
 struct ManualAudio {
   private(set) var isManual = false
   private(set) var isEnabled = false
@@ -344,7 +344,7 @@ package enum AudioUnitChange: Hashable, Sendable {
 }
 
 extension AudioUnitState {
-  /// Returns the changes needed, in order.
+  /// Returns the changes that the conditions require, in order.
   ///
   /// There are none during an interruption or without an audio server.
   package func changes(_ conditions: AudioUnitConditions) -> [AudioUnitChange] {

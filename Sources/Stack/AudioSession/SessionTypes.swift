@@ -124,7 +124,7 @@ public enum AudioInputRequest: String, Hashable, Sendable, Codable {
 /// The fixed part of a session's configuration, recorded in genesis.
 public struct AudioSessionPolicy: Hashable, Sendable, Codable {
   /// Whether the application declares its use of the microphone; if not, the microphone is refused
-  /// without asking.
+  /// without asking the user.
   public var declaresMicrophoneUse = true
   /// When permission for the microphone is requested.
   public var inputRequest = AudioInputRequest.whenSending

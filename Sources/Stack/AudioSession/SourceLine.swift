@@ -133,7 +133,8 @@ struct SourceLine {
   }
 }
 
-/// Converts audio between channel counts; channels beyond the second are dropped or left silent.
+/// Converts audio between numbers of channels; channels beyond the second are dropped or left
+/// silent.
 enum ChannelMap {
   static func map(_ samples: ArraySlice<Int16>, from: Int, to: Int) -> [Int16] {
     if from == to { return Array(samples) }

@@ -126,7 +126,7 @@ package enum HashFunction: Hashable, Sendable {
     return digest
   }
 
-  /// Returns the HMAC of a message (RFC 2104).
+  /// Returns the HMAC of a message (RFC 2104), `length` bytes.
   package func hmac(key: [UInt8], _ message: [UInt8]) -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: length)
     var count: UInt32 = 0

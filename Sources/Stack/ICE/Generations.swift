@@ -1,10 +1,10 @@
 import Wire
 
 /// The credentials of both peers across ICE restarts (RFC 8445 section 9): the current credentials,
-/// the previous ones until a new path works, and the peer's new ones if its restart has not been
-/// made locally yet.
+/// the previous ones until a new path works, and the peer's new ones if the peer has restarted ICE
+/// before the local agent.
 struct Generations {
-  /// The peer's part of a restart that has not been made locally yet.
+  /// What the peer has signaled for a restart that the local agent has not made yet.
   struct Upcoming {
     let credentials: ICECredentials
     fileprivate(set) var isLite: Bool

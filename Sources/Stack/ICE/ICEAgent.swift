@@ -3,10 +3,10 @@ package import Wire
 /// A full ICE agent for one component (RFC 8445, 8838, 7675), without I/O.
 ///
 /// Handling an input only records what happened; every step ends with `settle`, which does what is
-/// due, selects a pair and reports changes. Media packets are the exception: they update one field
-/// and return.
+/// due, selects a pair and reports changes. Media packets are the exception: the step for one
+/// updates a single field and returns.
 package struct ICEAgent: Machine {
-  /// Returns the lowest byte of the ordinal of the agent that issued a request id.
+  /// Returns the ordinal, modulo 256, of the agent that issued a request id.
   package static func ordinal(ofRequest id: UInt32) -> Int { RequestNumbers.ordinal(of: id) }
 
   package internal(set) var counters = ICECounters()

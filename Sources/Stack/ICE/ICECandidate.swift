@@ -31,7 +31,7 @@ public struct ICECandidate: Hashable, Sendable {
     }
   }
 
-  /// The foundation; candidates with equal foundations unfreeze together.
+  /// The foundation; pairs whose candidates have equal foundations unfreeze together.
   public var foundation: String
   /// The component: 1 for RTP, because RTCP is always multiplexed.
   public var component: UInt16
@@ -229,7 +229,7 @@ extension ICECandidate {
     }
     guard let kind else { throw ICECandidateError("the type of the candidate is missing") }
     self.kind = kind
-    // Privacy filters write names or zeros here; only a literal address is useful.
+    // Privacy filters may write a name here instead of an address; a name is dropped.
     if let relatedAddress, let ip = IPAddress(relatedAddress), let relatedPort,
       let port = ICECandidate.number(relatedPort, UInt16.self)
     {

@@ -106,7 +106,7 @@ struct RequestNumbers {
   /// Starts the numbering for the agent with this ordinal among its peer's agents.
   init(ordinal: Int) { last = UInt32(truncatingIfNeeded: ordinal) << Self.ordinalShift }
 
-  /// Returns the lowest byte of the ordinal of the agent that issued an id.
+  /// Returns the ordinal, modulo 256, of the agent that issued an id.
   static func ordinal(of number: UInt32) -> Int { Int(number >> ordinalShift) }
 
   mutating func next() -> UInt32 {

@@ -50,7 +50,7 @@ public struct AudioBlock: Hashable, Sendable {
   }
 }
 
-/// An encoded video frame, received in a codec that is not decoded here or sent as it is.
+/// An encoded video frame: received in a codec that is not decoded here, or sent unchanged.
 public struct EncodedVideoChunk: Hashable, Sendable {
   /// The codec's encoding name in lower case: `h264`.
   public var codec: String
@@ -80,8 +80,8 @@ public enum MediaContent: Sendable {
 
 /// Where a sender's media comes from.
 public enum MediaSource: Hashable, Sendable, Codable {
-  /// A sine tone generated in the stack; unless `pauseSeconds` is 0, it pauses for one second in
-  /// every `pauseSeconds`.
+  /// A sine tone generated in the stack; unless `pauseSeconds` is 0, the last of every
+  /// `pauseSeconds` seconds is silent.
   case tone(hertz: Int, pauseSeconds: Int)
   /// A moving test pattern with a frame counter, generated in the stack.
   case pattern(width: Int, height: Int, framesPerSecond: Int)

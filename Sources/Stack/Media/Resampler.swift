@@ -85,7 +85,8 @@ package struct Resampler {
     return Int16(clamping: (mixed + scale / 2) >> 22)
   }
 
-  /// Computes the coefficients: a sinc at the lower of the two Nyquist rates, with a Hann window.
+  /// Computes the coefficients: a sinc that cuts off at 95 % of the lower of the two Nyquist
+  /// frequencies, with a Hann window.
   private static func filter(half: Int, rate: Int, target: Int) -> [Int32] {
     let cutoff = min(1, Double(target) / Double(rate)) * 0.95
     let reach = Double(half)

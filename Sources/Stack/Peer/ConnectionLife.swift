@@ -36,7 +36,7 @@ struct ConnectionLife {
   }
 
   /// Records why the connection ended; returns false if this was the last reason reported, or if
-  /// the application closed the connection.
+  /// the application has already closed the connection.
   mutating func end(_ reason: ConnectionEnd) -> Bool {
     guard lastEnd != reason, lastEnd != .application else { return false }
     lastEnd = reason

@@ -54,8 +54,8 @@ package enum PeerEvent: Sendable {
   case loudestSpeakers([SpeakerVolume])
   /// A received voice gained or lost an audio slot.
   case audioSlot(SpeakingTrack, isHeld: Bool)
-  /// A track was enabled or disabled; or a received track was muted, unmuted or ended, which is a
-  /// `PeerNotice`.
+  /// A track was enabled or disabled or, as a `PeerNotice`, a received track was muted, unmuted or
+  /// ended.
   case trackChanged(TrackChange)
   /// Signaled local candidates became invalid (a `PeerNotice`).
   case candidatesRemoved([CandidateInit])
@@ -67,7 +67,7 @@ package enum PeerEvent: Sendable {
   case mutedSpeech(transceiver: UInt32, isSpeaking: Bool)
   /// The connection ended, with the reason (a `PeerNotice`).
   case connectionEnded(ConnectionEnd)
-  /// A layer refused an input, which is counted for the timeline.
+  /// A layer refused an input; emitted whenever the number of such refusals reaches a power of two.
   case refused(layer: String, reason: String)
 }
 

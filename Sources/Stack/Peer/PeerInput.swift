@@ -199,8 +199,8 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// Whether a transport that closes because its sections joined another bundle leaves the
   /// connection open.
   ///
-  /// Otherwise it is reported as the connection's end. A session replaces nil with true; in older
-  /// takes, nil means no.
+  /// Otherwise the closing of that transport is reported as the connection's end. A session
+  /// replaces nil with true; in older takes, nil means no.
   public var ignoresUnusedTransports: Bool?
 
   /// The codecs beyond VP8 and VP9 that are encoded, by encoding name in lower case: `h264`.
@@ -228,7 +228,7 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
 package enum CapturedMedia: Sendable {
   case audio(AudioBlock)
   case videoFrame(I420Buffer)
-  /// A video frame with its capture time in nanoseconds of its source's clock.
+  /// A video frame with its capture time in nanoseconds on its source's clock.
   case frame(I420Buffer, timestamp: Int64)
   /// A video frame that is already encoded: for H.264 a byte stream (H.264 annex B).
   case encoded(CodecName, [UInt8])
@@ -256,7 +256,7 @@ public struct SignalingMessage: Hashable, Sendable {
 
 // MARK: - PeerConfiguration: ICE
 
-/// The URIs of a STUN or TURN service (W3C RTCIceServer).
+/// The URIs of a STUN or TURN service, and the credentials for them (W3C RTCIceServer).
 public struct ICEServerConfiguration: Hashable, Sendable, Codable {
   /// The `stun:`, `turn:` and `turns:` URIs (RFC 7064, RFC 7065).
   ///

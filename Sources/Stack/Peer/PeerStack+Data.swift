@@ -24,7 +24,8 @@ extension PeerStack {
     agreed.dataTransport.map { bundles[$0] } ?? bundles.first
   }
 
-  /// Handles an SCTP packet from DTLS.
+  /// Passes an SCTP packet from DTLS to the data channels, or refuses it if this bundle carries
+  /// none.
   func receiveData(_ packet: [UInt8], over bundle: Bundle) {
     guard agreed.mayHaveData, bundle === dataBundle else {
       refuse(layer: "sctp", "data channels were not negotiated")

@@ -29,13 +29,13 @@ package struct Codec: Sendable {
   package var isPassedThrough = false
   /// The name of the decoder and the encoder in statistics.
   package var decoderTitle = "libvpx"
-  /// The mean quantiser from which the bit rate counts as too low, which is libwebrtc's limit for
+  /// The lowest mean quantiser at which the bit rate counts as too low: libwebrtc's limit for
   /// reducing the resolution; nil if libwebrtc has none for the codec.
   package var poorQuantiser: Int?
   package var payload: PayloadFormat
   /// Parses the bytes of a frame; nil for codecs whose frames never arrive encoded.
   package var look: (@Sendable (_ frame: RawSpan) -> FrameLook)?
-  /// Whether the size that a frame's bytes state is recorded for received frames.
+  /// Whether the size of received frames, which is read from their bytes, is recorded.
   package var recordsSize = false
   /// The file format in which frames that cannot be decoded here are exported; nil if there is
   /// none.
@@ -93,7 +93,7 @@ package struct FormatRules: Sendable {
   /// Returns the parameters that distinguish the codec's formats; nil if they are invalid for the
   /// codec.
   package var variant: @Sendable (_ parameters: String) -> CodecFormat.Variant?
-  /// Returns local parameters that answer the peer's; nil if local offers' parameters are the
+  /// Returns local parameters that answer the peer's; nil if the parameters of local offers are the
   /// answer.
   package var answer: @Sendable (_ parameters: String) -> String?
 

@@ -3,9 +3,9 @@ import Wire
 /// A forward error correction packet: the XOR of the packets it protects, from which one lost
 /// packet can be recovered (RFC 5109, RFC 8627).
 ///
-/// The forms differ only in their headers. ULPFEC is parsed only with a single level, which
-/// protects complete packets, because browsers send no more. FlexFEC is parsed only if it protects
-/// a single source, because libwebrtc sends nothing else, and discards everything else.
+/// The forms differ only in their headers. Of ULPFEC, only the first level is parsed: browsers send
+/// a single level, which protects complete packets. FlexFEC in the draft's format is parsed only if
+/// it protects a single source: libwebrtc sends nothing else, and ignores everything else.
 package struct ErrorCorrection: Hashable, Sendable {
   /// The layout of an FEC packet's headers.
   package enum Form: Hashable, Sendable {

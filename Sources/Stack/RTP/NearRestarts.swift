@@ -22,8 +22,8 @@ package struct NearRestarts: Sendable {
 
   /// Records the next packet of a stream, in order of arrival.
   ///
-  /// - Returns: whether this packet may be the first after a restart; `isBorneOut` decides once the
-  ///   packet after it is known.
+  /// - Returns: whether this packet may be the first after a restart; `isBorneOut` confirms or
+  ///   refutes that once the next packet is known.
   package mutating func mayBegin(_ sequence: UInt16, _ timestamp: UInt32) -> Bool {
     defer { insert(sequence, timestamp) }
     guard let last = packet(1) else { return false }
@@ -46,8 +46,8 @@ package struct NearRestarts: Sendable {
     next == 1 || next > -most && next <= -step
   }
 
-  /// Returns whether this number was last used with another timestamp, among the `window` packets
-  /// that end `place` packets back.
+  /// Returns whether the latest packet with this number has another timestamp; searches only the
+  /// `window` packets up to the one `place` packets back.
   private func isReused(_ sequence: UInt16, _ timestamp: UInt32, before place: Int) -> Bool {
     for back in place..<place + Self.window {
       guard let packet = packet(back) else { return false }

@@ -184,7 +184,7 @@ package struct HeaderExtensions: Hashable, Sendable {
 
   /// Returns a packet's contributing sources.
   ///
-  /// Levels count only if there is exactly one per source.
+  /// Levels are used only if there is exactly one per source.
   package func contributors(of header: RTPHeader, in bytes: RawSpan) -> [Contributor] {
     guard header.contributorCount > 0, header.headerLength <= bytes.byteCount else { return [] }
     let levels = mixerLevels.flatMap { $0.count == header.contributorCount ? $0 : nil }

@@ -96,7 +96,7 @@ struct ConnectionTable {
   /// Restarts ICE on all connections, as after a network change.
   ///
   /// If `restartsOnceConnected` is set, a connection that is still new restarts once it is
-  /// connected; otherwise it is skipped.
+  /// connected; if not, such a connection is skipped.
   mutating func restartAll(at now: Instant) {
     for connection in connections where connection.state != .closed {
       let isNew = connection.state == .new
@@ -105,7 +105,7 @@ struct ConnectionTable {
     }
   }
 
-  /// Returns the restarts and failures that are due.
+  /// Returns the ICE restarts that are due, and the connections to give up after too many restarts.
   mutating func consumeDue(at now: Instant) -> [Remedy] {
     var remedies: [Remedy] = []
     for index in connections.indices {

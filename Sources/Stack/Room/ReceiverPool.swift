@@ -80,7 +80,7 @@ struct ReceiverPool {
 
   private var videos: Int { receivers.count { $0.isVideo } }
 
-  /// Assigns a receiver to media, and reports whether the pool grew.
+  /// Assigns a receiver to media; returns an event if the pool grew.
   /// - Throws: `SignalingFailure` for media that is subscribed already or still being unsubscribed,
   ///   or if the pool is full.
   mutating func assign(_ media: MediaID, isVideo: Bool) throws(SignalingFailure) -> [RoomOutput] {
@@ -195,7 +195,7 @@ struct ReceiverPool {
     return outputs + lose(media, people, links)
   }
 
-  /// Records the transceiver that receives a section; reports its media as carried.
+  /// Records the transceiver that receives a section; reports the section's media as carried.
   mutating func receive(
     _ mid: String, by transceiver: UInt32, on connection: ConnectionID,
     _ people: ParticipantTable, _ links: ConnectionTable

@@ -65,9 +65,9 @@ package enum RoomCall: Hashable, Sendable, Codable {
   case unpublish([LocalMediaID])
   /// Changes local media's extra value, or switches the media on or off.
   case updateLocal(LocalMediaInfo)
-  /// Subscribes to one audio or video stream; the reply reports a failure.
+  /// Subscribes to one audio or video stream; a failure is in the reply.
   case subscribe(MediaID)
-  /// Subscribes to several media; events report the failures.
+  /// Subscribes to several streams; events report failures.
   case subscribeAll([MediaID])
   case unsubscribe(MediaID)
   case unsubscribeAll([MediaID])

@@ -257,7 +257,7 @@ struct DataTransfer {
     }
   }
 
-  /// Handles the response to a heartbeat, which measures the round trip.
+  /// Handles the response to a heartbeat, and measures the round trip.
   mutating func receiveHeartbeatAcknowledgement(_ body: RawSpan, at now: Instant) {
     let sample = liveness.receiveAcknowledgement(body, at: now)
     if let sample { sender.roundTrip.measure(sample) } else { drop() }

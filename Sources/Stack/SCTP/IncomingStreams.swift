@@ -75,18 +75,19 @@ struct IncomingStream {
   private var run = 0
   /// Bytes in the fragments that `run` counts.
   private var runBytes = 0
-  /// The highest extended identifier of an unordered interleaved message; later identifiers are
-  /// extended to the nearest value.
+  /// The highest extended identifier of an unordered message; the identifiers of later interleaved
+  /// ones are extended relative to it.
   private var newestUnordered: Int64 = 0
 
   init(identifier: UInt16) { self.identifier = identifier }
 
-  /// Extends a 16-bit sequence number.
+  /// Returns the extended number nearest to the expected message's that ends in these 16 bits.
   func extend(sequence: UInt16) -> Int64 {
     expected + Int64(Int16(truncatingIfNeeded: Int64(sequence) &- expected))
   }
 
-  /// Extends a 32-bit message identifier.
+  /// Returns the extended identifier that ends in these 32 bits and is nearest to the expected
+  /// ordered message's, or to the newest unordered message's.
   func extend(identifier: UInt32, unordered: Bool) -> Int64 {
     let base = unordered ? newestUnordered : expected
     return base + Int64(Int32(truncatingIfNeeded: Int64(identifier) &- base))
@@ -100,7 +101,8 @@ struct IncomingStream {
 
   /// Handles a fragment received for the first time.
   ///
-  /// - Returns: how many bytes of its message have arrived, including this fragment.
+  /// - Returns: the length of the longest gapless part of a message that is known to have arrived,
+  ///   at least that of this fragment; 0 if the fragment is dropped.
   mutating func insert(_ fragment: Fragment) -> Int {
     if fragment.flags.contains(.unordered) { return insertUnordered(fragment) }
     if fragment.message == expected, run == 0, fragment.flags.isSuperset(of: [.beginning, .end]),
@@ -284,10 +286,10 @@ struct UnorderedFragments {
 
   /// Adds a fragment.
   ///
-  /// - Returns: how many bytes of its message have arrived, including this fragment, and the
-  ///   message if it is complete.
+  /// - Returns: how many consecutive bytes of its message, including this fragment, have arrived,
+  ///   and the message if it is complete.
   mutating func insert(_ fragment: Fragment) -> (size: Int, whole: Fragment?) {
-    // A peer that interleaves could use the same number for two fragments; the first one counts.
+    // A peer that interleaves could use the same number for two fragments; the first one is kept.
     guard fragments[fragment.key] == nil else { return (fragment.bytes.count, nil) }
     let key = fragment.key
     var place = place(of: key)
@@ -322,7 +324,8 @@ struct UnorderedFragments {
     return (run.bytes, assemble(run))
   }
 
-  /// Removes fragments up to a key.
+  /// Removes the fragments up to and including a key; what remains of a run no longer has a
+  /// beginning.
   mutating func forget(through key: Int64) {
     var passed = 0
     while passed < runs.count, runs[passed].keys.lowerBound <= key {

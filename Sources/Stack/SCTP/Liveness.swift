@@ -46,8 +46,8 @@ struct Liveness {
     return .append(ControlChunk(type: .heartbeatAcknowledgement, body: [UInt8](body)))
   }
 
-  /// Handles the response to a heartbeat; returns the round trip, or nil if it matches no
-  /// heartbeat.
+  /// Handles the response to a heartbeat; returns the round trip, or nil if the response does not
+  /// match the last heartbeat.
   mutating func receiveAcknowledgement(_ body: RawSpan, at now: Instant) -> Interval? {
     var reader = ByteReader(body)
     var type: UInt16 = 0

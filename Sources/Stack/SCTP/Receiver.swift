@@ -77,7 +77,7 @@ struct Receiver {
 
   mutating func beginPacket() { hasData = false }
 
-  /// Handles the body of a DATA or I-DATA chunk.
+  /// Handles the body of a DATA or I-DATA chunk; the outcome has the messages to deliver, if any.
   mutating func receive(_ body: RawSpan, _ flags: DataFlags, interleaved: Bool) -> ReceiverOutcome {
     guard interleaved == interleaves else { return .failed(Self.otherKind) }
     do throws(ReadError) {
@@ -162,7 +162,8 @@ struct Receiver {
     let cumulative = numbers.extend(number)
     guard cumulative > numbers.cumulative else { return .nothing }
     numbers.forward(to: cumulative)
-    // Other streams have neither fragments to drop nor messages to deliver.
+    // Apart from the streams in the chunk, only streams with unordered fragments have anything to
+    // drop.
     var changed = streams.unorderedPlaces
     while !reader.isAtEnd {
       guard let stream = try? reader.uint16(), let word = try? reader.uint16() else { break }
@@ -240,7 +241,7 @@ struct Receiver {
   ///
   /// - Returns: whether the delay starts.
   mutating func settle() -> Bool {
-    // After the window was advertised as closed, advertise it as soon as it opens.
+    // If the last SACK left no room for two packets, send another as soon as there is room.
     let least = 2 * limits.maximumPacketSize
     if advertisedWindow < least, freeWindow >= least { acknowledgement = .due }
     switch acknowledgement {

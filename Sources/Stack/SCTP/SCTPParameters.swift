@@ -78,13 +78,13 @@ enum SCTPLimits {
   static let earlyPackets = 16
   /// The maximum number of unsent bytes on a channel.
   static let channelBuffer: UInt64 = 16 << 20
-  /// Chunks that may wait for acknowledgement; gap reports cover only 65,535.
+  /// The maximum number of unacknowledged chunks; gap reports cover only 65,535.
   static let chunksInFlight = 32768
-  /// The maximum number of fragments that wait for their message.
+  /// The maximum number of fragments that wait for the rest of their message or for an earlier one.
   static let fragmentsHeld = 16384
   /// The maximum number of gaps; data that would add another is dropped.
   static let gaps = 1024
-  /// The maximum number of channels that a peer may have open.
+  /// The maximum number of channels; announcements by the peer beyond it are refused.
   static let channels = 4096
   static let streams: UInt16 = 65535
 }

@@ -40,7 +40,7 @@ private struct SDPParser {
     var value: String
   }
 
-  /// Attributes that may occur only once in the current scope, with their values.
+  /// The attributes found in the current scope that may occur only once there, with their values.
   private var loners: [(word: String, attribute: SDPAttribute)] = []
   private var mids: Set<String> = []
   private var remarks: [SDPError] = []
@@ -170,7 +170,7 @@ private struct SDPParser {
     return lines
   }
 
-  /// Splits a line into type and value; nil if it is blank, a comment, or not `x=`.
+  /// Splits a line into type and value; nil for a line to skip: blank, a comment, or malformed.
   private mutating func line(_ bytes: [UInt8], _ range: Range<Int>, _ number: Int) -> Line? {
     guard let type = bytes[range].first, type != UInt8(ascii: "#"), type != UInt8(ascii: ";"),
       !bytes[range].starts(with: Array("//".utf8))
@@ -289,7 +289,7 @@ extension SDPDocument {
   /// Returns the line number, counted from 1, where an m-section starts; the last line if there is
   /// no such section.
   ///
-  /// Skipped lines count, so the number refers to the text that was parsed.
+  /// Skipped lines are counted too, so that the number refers to the text that was parsed.
   package func line(ofSection index: Int) -> Int {
     // The v=, o= and s= lines, the session lines and the earlier sections.
     let head = 3 + lines.count

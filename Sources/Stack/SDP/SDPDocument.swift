@@ -70,7 +70,7 @@ package struct SDPSection: AttributeScope {
   package var kind: SectionKind
   /// The port; 0 rejects the section, 9 stands for an address not known yet.
   package var port: UInt16
-  /// The number of ports after a slash, which WebRTC never writes; nil if none is stated.
+  /// The number of ports, stated after the port and a slash; nil if none is stated, as in WebRTC.
   package var portCount: UInt16?
   /// The transport protocol, for example `UDP/TLS/RTP/SAVPF`.
   package var transport: String
@@ -207,7 +207,7 @@ extension SDPSection {
 /// The session's originator and version, from the `o=` line (RFC 8866 section 5.2).
 package struct Origin: Hashable, Sendable {
   package var username: String
-  /// The session id: a decimal number, kept as text because peers may exceed 64 bits.
+  /// The session id: a decimal number, kept as text because peers' numbers may exceed 64 bits.
   package var sessionID: String
   /// The session version: a decimal number that grows with each changed description.
   package var sessionVersion: String

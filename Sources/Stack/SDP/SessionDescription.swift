@@ -83,7 +83,8 @@ extension SDPDocument {
 
   /// Creates a fragment with this description's ICE parameters and these candidates.
   ///
-  /// Candidates are listed in the m-section whose transport the other sections share.
+  /// Candidates are listed in the first m-section that is not rejected; the bundled sections share
+  /// its transport.
   /// - Parameters:
   ///   - candidates: each as the text after `a=`.
   ///   - hasEnded: whether no more candidates follow.
@@ -198,7 +199,7 @@ extension Origin {
 
 /// A candidate as signaled outside a description (W3C RTCIceCandidateInit).
 ///
-/// Encoded as JSON it has the names and values of the W3C dictionary; nil members are left out.
+/// As JSON, it has the names and values of the W3C dictionary; nil members are left out.
 public struct CandidateInit: Hashable, Sendable, Codable {
   /// The candidate as `candidate:...` (RFC 8839 section 5.1); empty at the end of a generation.
   public var candidate: String

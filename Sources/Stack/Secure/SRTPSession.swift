@@ -130,8 +130,8 @@ final class SRTPSession {
     return status
   }
 
-  /// Decrypts an RTCP packet without the identifier before its tag, which the tag does not cover
-  /// (RFC 3711 section 3.4).
+  /// Decrypts an RTCP packet after removing the identifier in front of the tag; the tag does not
+  /// cover the identifier (RFC 3711 section 3.4).
   private func unprotect(_ packet: inout [UInt8], with control: SRTPSession) -> srtp_err_status_t {
     let end = packet.count - suite.controlTagLength
     let place = max(0, end - identifier.count)..<max(0, end)

@@ -216,8 +216,8 @@ final class CertificateVerifier {
   /// Checks a certificate in DER against the fingerprints; stores the certificate if it matches, or
   /// else the reason for refusing it.
   ///
-  /// Among several hash functions only the strongest supported one counts, so that a weak one
-  /// cannot bypass a strong one.
+  /// If the fingerprints use several hash functions, only the strongest supported one is compared,
+  /// so that a weak one cannot bypass a strong one.
   func accepts(_ certificate: [UInt8]) -> Bool {
     accepted = nil
     let known = expected.filter { Self.strength.contains($0.algorithm) }

@@ -4,7 +4,7 @@ extension StatsMembers {
     "exists only where feedback of RFC 8888 is negotiated, and feedback here is transport-cc"
   private static let noFEC = "neither FlexFEC nor ULPFEC is negotiated"
   private static let negotiated = "the negotiated section"
-  /// The condition for members of received video: a track shows one simulcast layer at a time.
+  /// The condition for some members of received video; a track shows one simulcast layer at a time.
   private static let shown = "while the track shows the stream"
   private static let wholeHeader =
     "received packets: RTP headers with extensions, and padding; of retransmissions too"

@@ -206,7 +206,7 @@ package struct FiveTuple: Hashable, Sendable, CustomStringConvertible {
   package var description: String { "\(transport) \(source) > \(destination)" }
 }
 
-/// The remote end of a connection, and what it carries.
+/// The local address and remote end of a TCP connection, and how its messages are framed.
 package struct StreamTarget: Hashable, Sendable {
   /// The kind of the remote end, which decides how messages are framed.
   package enum Kind: Hashable, Sendable {

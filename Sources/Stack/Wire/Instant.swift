@@ -155,7 +155,7 @@ package enum TimeText {
     case milliseconds
   }
 
-  /// Parses a time in seconds, finite and possibly negative; nil if the text is not a time.
+  /// Parses a time and returns it in seconds, finite and possibly negative; nil for other text.
   package static func seconds(_ text: some StringProtocol, in unit: Unit = .seconds) -> Double? {
     for (ending, factor) in [("ms", 1e-3), ("min", 60), ("s", 1)] where text.hasSuffix(ending) {
       return number(text.dropLast(ending.count)).map { $0 * factor }

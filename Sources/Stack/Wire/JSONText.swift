@@ -11,8 +11,8 @@ package struct JSONText: Hashable, Sendable {
 
   package static func integer(_ value: some BinaryInteger) -> JSONText { JSONText(String(value)) }
 
-  /// Formats a number as JavaScript does, integers without a fraction; null if JSON cannot
-  /// represent it.
+  /// Formats a number, integers without a fraction as in JavaScript; null if JSON cannot represent
+  /// it.
   package static func number(_ value: Double) -> JSONText {
     guard value.isFinite else { return .null }
     if value.rounded(.towardZero) == value, value.magnitude < 9_007_199_254_740_992 {

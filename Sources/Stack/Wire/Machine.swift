@@ -185,7 +185,7 @@ package struct DueQueue: Sendable {
     entries.insert(Entry(at: due, index: index))
   }
 
-  /// Removes the items due by `now` and returns them by index.
+  /// Removes the items due by `now` and returns their indices, ascending.
   /// - Parameter current: returns when an item is really due.
   package mutating func removeDue(until now: Instant, _ current: (Int) -> Instant?) -> [Int] {
     var due: [Int] = []

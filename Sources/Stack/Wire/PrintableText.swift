@@ -36,7 +36,7 @@ package enum PrintableText {
     return plain
   }
 
-  /// Escapes text of several lines; keeps tabs and line feeds, alone or after a carriage return.
+  /// Escapes text of several lines; keeps tabs and line ends (LF and CRLF).
   /// - Parameter mark: returns the replacement for a character that the caller inserted itself.
   package static func lines(
     _ text: String, mark: (Unicode.Scalar) -> String? = { _ in nil }
@@ -242,8 +242,9 @@ package enum SecretText {
 /// File names as bytes, which need not be UTF-8.
 ///
 /// A string cannot hold invalid UTF-8. Each byte that is not valid UTF-8 becomes one character of a
-/// private-use plane and is converted back for system calls. Names that contain these characters
-/// themselves are encoded byte by byte, so that the conversion is always reversible.
+/// private-use plane and is converted back for system calls. A name may already contain such a
+/// character; its UTF-8 bytes are then encoded one by one, so that the conversion is always
+/// reversible.
 package enum SystemPath {
   /// Base of the stand-in characters: a byte from 0x80 to 0xff is added to it.
   private static let base: UInt32 = 0x10fe00

@@ -21,7 +21,7 @@ static const char ciphers[] =
     "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
     "ECDHE-ECDSA-AES128-SHA:ECDHE-RSA-AES128-SHA:"
     "ECDHE-ECDSA-AES256-SHA:ECDHE-RSA-AES256-SHA";
-// Other curves may draw blinding values, in a number that depends on the processor.
+// With other curves, OpenSSL may draw blinding values, and how many depends on the processor.
 static const char groups[] = "X25519:P-256";
 static const char signatures[] =
     "ECDSA+SHA256:RSA-PSS+SHA256:RSA+SHA256:ECDSA+SHA384:RSA-PSS+SHA384:RSA+SHA384:"

@@ -1,4 +1,4 @@
-/// Certificates of peers, which are only verified by their fingerprints.
+/// Self-signed certificates, which the remote peer verifies only by their fingerprints.
 #ifndef CDTLS_CERTIFICATE_H
 #define CDTLS_CERTIFICATE_H
 

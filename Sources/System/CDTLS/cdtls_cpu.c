@@ -21,7 +21,7 @@ static void add(const char *name) {
 }
 
 #if defined(__x86_64__) || defined(__i386__)
-/// Features that __builtin_cpu_supports does not know, by their bit of CPUID leaf 7.
+/// Adds features that __builtin_cpu_supports does not know, from their bits in CPUID leaf 7.
 static void add_leaf7(void) {
   unsigned a, b, c, d;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return;

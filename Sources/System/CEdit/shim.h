@@ -1,8 +1,7 @@
 #include <histedit.h>
 #include <stdio.h>
 
-// Swift cannot call functions with a variable number of arguments, and most of libedit's functions
-// are of that kind.
+// Swift cannot call variadic functions, and most of libedit's functions are variadic.
 
 /// The prompt callback of libedit.
 typedef char *(*cedit_text)(EditLine *);
@@ -61,7 +60,8 @@ static inline void cedit_clear(EditLine *editor) {
   el_deletestr(editor, all);
 }
 
-/// Sets the maximum number of lines in the history, which drops consecutive duplicates.
+/// Sets the maximum number of lines in the history, and makes it drop consecutive duplicates;
+/// returns a negative value on failure.
 static inline int cedit_limit(History *lines, int count) {
   HistEvent event;
   history(lines, &event, H_SETUNIQUE, 1);

@@ -7,7 +7,8 @@
 #include <srtp2/cipher.h>
 #include <srtp2/srtp.h>
 
-/// A key of libsrtp is followed by its salt (RFC 7714 section 12), which libsrtp uses itself.
+/// The number of salt bytes at the end of each libsrtp key (RFC 7714 section 12); only libsrtp uses
+/// them.
 #define SALT_LENGTH 12
 #define KEY_128_LENGTH (16 + SALT_LENGTH)
 #define KEY_256_LENGTH (32 + SALT_LENGTH)

@@ -64,7 +64,7 @@ int csockets_timer_set(int timer, int64_t monotonic_ns) {
   return result(timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, NULL));
 }
 
-/// Reads the 8-byte counter that timers and wake-ups share.
+/// Reads, and thus resets, the 8-byte counter of a timer or wake-up.
 static int clear(int descriptor) {
   uint64_t count;
   ssize_t length = read(descriptor, &count, sizeof count);

@@ -285,7 +285,7 @@ final class WalkServer {
 
   /// Returns whether a condition is satisfied now.
   ///
-  /// A stats condition counts only when it becomes satisfied.
+  /// A stats condition is satisfied only in the step in which it becomes true for the step's peer.
   private func holds(_ condition: StepCondition) -> Bool {
     let holds = walk.meets(condition)
     guard condition.needsStats, let peer = walk.last?.recorded.peer else { return holds }

@@ -15,9 +15,10 @@ package struct FollowedReplay {
   package enum Sight {
     /// A datagram as captured on the wire, or its beginning if the capture truncated it.
     case datagram([UInt8], isTruncated: Bool)
-    /// An unencrypted RTP, RTCP or SCTP packet. If the take has both endpoints of a call, each
-    /// packet is passed on twice: as sent by one and as received by the other. In observed calls,
-    /// each packet is passed on once, as received.
+    /// An unencrypted RTP, RTCP or SCTP packet.
+    ///
+    /// If the take has both endpoints of a call, each packet is passed on twice: as sent by one and
+    /// as received by the other. In observed calls, each packet is passed on once, as received.
     case clear([UInt8], ClearPacket.Kind, isSent: Bool)
     /// The next bytes in one direction of a TCP connection, after `lost` missing bytes.
     case segment([UInt8], lost: Int, isEnd: Bool)

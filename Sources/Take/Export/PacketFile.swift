@@ -176,8 +176,8 @@ package struct TCPSegments {
   ///
   /// - Parameters:
   ///   - lost: the number of bytes that are missing before this part.
-  ///   - isEnd: the last segment ends this direction; a new connection between the same addresses
-  ///     begins at 1 again.
+  ///   - isEnd: whether the last segment ends this direction; a later connection between the same
+  ///     addresses begins at 1 again.
   package mutating func cut(
     _ payload: [UInt8], from source: SocketAddress, to destination: SocketAddress, lost: Int,
     isEnd: Bool

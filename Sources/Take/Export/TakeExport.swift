@@ -47,11 +47,11 @@ package struct TakeExport: Sendable {
 
   /// Writes every datagram as it was on the wire; returns the number written.
   ///
+  /// If there are no packets, no file is created.
+  ///
   /// - Parameters:
   ///   - path: the capture; `-` is standard output.
   ///   - progress: receives the current activity from time to time.
-  ///
-  /// If there are no packets, no file is created.
   package func packets(
     to path: String, progress: (String) -> Void = { _ in }
   ) throws(ExportFailure) -> Int {

@@ -34,6 +34,7 @@ package final class CaptureFeed {
   }
 
   /// Reads a complete capture piece by piece; `-` is standard input.
+  ///
   /// - Parameters:
   ///   - what: the progress line's text.
   ///   - isAgain: whether the capture was read before, in which case its damage has already been
@@ -140,6 +141,7 @@ package final class CaptureFeed {
 package protocol CaptureSource: AnyObject {
   /// Waits up to `milliseconds` for bytes, and puts the available bytes into `bytes`, which must be
   /// empty.
+  ///
   /// - Returns: whether more bytes may arrive.
   func read(into bytes: inout [UInt8], waiting milliseconds: Int32) throws(TapeError)
     -> Bool

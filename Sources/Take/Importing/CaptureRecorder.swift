@@ -199,6 +199,7 @@ package struct KeyLogFollower {
   ///
   /// A file that does not exist yet has no lines; a file that became shorter is read from its
   /// start.
+  ///
   /// - Parameter isLast: whether an unterminated last line counts.
   package mutating func news(isLast: Bool = false) -> String? {
     var lines: [UInt8] = []

@@ -23,7 +23,7 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
   public internal(set) var dropped: UInt64 = 0
   /// The number of RTP and RTCP packets in calls.
   public internal(set) var packets = 0
-  /// The number of RTP and RTCP packets in calls that are unencrypted.
+  /// The number of unencrypted RTP and RTCP packets in calls.
   public internal(set) var packetsInClear = 0
   /// The number of complete video frames and audio packets that the ends received.
   public internal(set) var mediaFrames = 0

@@ -122,7 +122,7 @@ package enum PagePackets {
     return "{" + members.joined(separator: ",\n") + "}"
   }
 
-  /// Returns a packet's fields by layer.
+  /// Dissects a packet; returns its layers with their fields as JSON.
   private static func layers(_ packet: String, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> JSONText
   {
@@ -316,7 +316,7 @@ package struct PageCatalogue: Sendable {
     return entries
   }
 
-  /// Returns the ids of each take's findings, by path.
+  /// Returns the ids of each take's findings, without their symptoms, by path.
   private static func findings(_ catalogue: TakeCatalogue) throws(TapeError)
     -> [String: [String]]
   {

@@ -102,7 +102,6 @@ struct PeerLabels: Sendable {
   subscript(peer: Int64) -> String? { entries.first { $0.peer == peer }?.label }
 }
 
-/// Lists the peers of a take.
 package enum TakePeers {
   /// Returns the numbers and labels of all peers, in order.
   package static func all(in path: String) throws(TapeError) -> [(number: Int64, label: String)] {

@@ -316,7 +316,8 @@ extension SpeakerTimeline {
 
 /// Explains why a take contains no media although it contains the packets.
 package enum UnheardMedia {
-  /// Explains why none of a take's media was decoded; nil if it has no such track.
+  /// Explains why none of a take's media was decoded; nil if no reason is known, for example
+  /// because the take has no such track.
   ///
   /// Decoded frames are not looked for, so call this only if there are none.
   ///

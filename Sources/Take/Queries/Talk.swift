@@ -53,7 +53,8 @@ package struct Talk: Sendable, Codable {
   private enum Rule {
     /// How long the interrupted person must have been speaking, in nanoseconds.
     static let before: Int64 = 500_000_000
-    /// How long both must have spoken; if less, the interrupted person had almost finished.
+    /// How long both must have spoken, in nanoseconds; in a shorter overlap, the interrupted person
+    /// had almost finished.
     static let overlap: ClosedRange<Int64> = 250_000_000...3_000_000_000
     /// How long the interrupting person must have gone on alone, in nanoseconds.
     static let after: Int64 = 1_000_000_000

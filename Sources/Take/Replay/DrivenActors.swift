@@ -11,7 +11,7 @@ final class DrivenActor {
   /// The actor's description from its first step, such as its label and clock.
   let words: ActorWords
   let machine: any DrivenMachine
-  /// The same machine if it is an endpoint, so that steps need no cast.
+  /// The machine as an endpoint, so that steps need no cast; nil for other machines.
   let endpoint: DrivenEndpoint?
 
   init(number: UInt32, words: ActorWords, machine: any DrivenMachine) {

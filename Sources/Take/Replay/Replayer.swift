@@ -324,8 +324,8 @@ final class StepSource {
 
 // MARK: - BoundedQueue
 
-/// A queue of limited size between two threads; the producer waits while it is full, and the
-/// consumer while it is empty.
+/// A queue of limited size between two threads; the producer waits while the queue is full, and the
+/// consumer waits while it is empty.
 ///
 /// Waking a thread costs more than handling several elements, so a waiting producer is woken only
 /// when half the queue is free.

@@ -272,7 +272,7 @@ public struct Toolchain: Hashable, Sendable, Codable {
   /// Returns the parts that may behave differently in the other toolchain, with both descriptions.
   ///
   /// OpenSSL is compared by the fingerprint of its behaviour, not by its version. A decoder that
-  /// the other toolchain lacks does not count.
+  /// the other toolchain lacks is ignored.
   public func differences(from other: Toolchain) -> [(part: String, here: String, there: String)] {
     let decoders = [("openh264", openh264, other.openh264), ("dav1d", dav1d, other.dav1d)]
       .compactMap { decoder in

@@ -190,7 +190,7 @@ package struct SchemaCheck: Sendable {
   package private(set) var additions: [String] = []
   /// The number of views that differ from this version's, which replace them.
   ///
-  /// They come from another version or were altered.
+  /// The replaced views come from another version or were altered.
   package private(set) var otherViews = 0
 
   private static let additionLimit = 50
@@ -380,7 +380,7 @@ struct TableStatement: Hashable {
     return (tokens[2], tokens.dropFirst(5).joined(separator: " "))
   }
 
-  /// Returns the name in the definition of a column.
+  /// Returns a column's name: the first word of its definition.
   static func name(of column: String) -> String {
     String(column.prefix { $0 != " " })
   }

@@ -153,7 +153,7 @@ enum Packets {
     return frame + payload
   }
 
-  /// Makes an RTP packet.
+  /// Makes an RTP packet whose payload depends on its sequence number.
   static func rtp(_ sequence: Int, ssrc: Int = 0x1234_5678, count: Int = 100) -> [UInt8] {
     join([
       [0x80, 96], big(sequence, 2), big(sequence * 960, 4), big(ssrc, 4),
@@ -174,7 +174,7 @@ enum Packets {
     (0..<count).map { UInt8(truncatingIfNeeded: $0 * 5 + 1) }
   }
 
-  /// Makes a DTLS 1.2 record.
+  /// Makes an encrypted DTLS 1.2 record with `count` bytes of content.
   static func record(_ count: Int) -> [UInt8] {
     join([[23, 0xfe, 0xfd], big(1 << 48 | 7, 8), big(count, 2), content(count)])
   }
@@ -186,7 +186,7 @@ enum Packets {
     ])
   }
 
-  /// Makes a STUN message.
+  /// Makes a Binding request with `count` bytes in place of attributes.
   static func message(_ count: Int) -> [UInt8] {
     join([[0, 1], big(count, 2), big(0x2112_a442, 4), content(12 + count)])
   }

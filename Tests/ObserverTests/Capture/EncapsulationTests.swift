@@ -13,7 +13,7 @@ struct EncapsulationTests {
 
   private static func zeros(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) }
 
-  /// Makes a packet between a tunnel's ends.
+  /// Makes the outer packet of a tunnel, between addresses other than the call's.
   private static func outer(_ payload: [UInt8], _ transport: UInt8) -> [UInt8] {
     Packets.ethernet(Packets.ipv4(payload, transport: transport, identification: 5, network: 9))
   }

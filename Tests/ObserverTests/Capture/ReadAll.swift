@@ -15,7 +15,7 @@ struct WholeCapture {
   var waiting = 0
 }
 
-/// Reads a capture to its end.
+/// Reads a capture to its end, including what a damaged last record hides.
 func readAll(_ bytes: [UInt8]) throws(CaptureError) -> WholeCapture {
   var whole = WholeCapture()
   var reader = CaptureReader()
@@ -49,7 +49,6 @@ func readAll(_ bytes: [UInt8]) throws(CaptureError) -> WholeCapture {
   return whole
 }
 
-/// Returns a real capture's bytes.
 func sample(_ name: String) throws -> [UInt8] {
   let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
   return Array(try Data(contentsOf: folder.appending(path: "Samples/\(name)")))

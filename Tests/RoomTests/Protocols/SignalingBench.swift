@@ -97,7 +97,7 @@ extension SignalingBench {
   /// Reports an event of the transport requested last.
   mutating func transport(_ event: TransportEvent) { step(.transport(transport, event)) }
 
-  /// Opens the transport, with the first subprotocol offered.
+  /// Reports that the transport is open, without a subprotocol.
   mutating func open() { transport(.opened(subprotocol: nil)) }
 
   mutating func receive(_ text: String) { transport(.frame(.text(text))) }
@@ -106,7 +106,7 @@ extension SignalingBench {
     step(.connection(ConnectionID(connection), report))
   }
 
-  /// Answers a request with its transaction.
+  /// Receives an answer to a request, with the request's transaction added to it.
   mutating func reply(_ text: String, _ request: JSONValue) {
     guard case .object(var members)? = try? JSONValue(parsing: text) else { return }
     if let transaction = request["transaction"] {
@@ -125,7 +125,7 @@ extension SignalingBench {
     reply(text, request)
   }
 
-  /// Answers the last sent message.
+  /// Receives an answer to the last message sent to the server.
   mutating func replyToLast(_ text: String) {
     if let lastSent { reply(text, lastSent) }
   }

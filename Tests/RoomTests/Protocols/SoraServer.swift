@@ -82,13 +82,13 @@ struct SoraServer {
       ("data", id == Self.ownID ? .list(data) : nil))
   }
 
-  /// Adds a participant who sends.
+  /// Adds a participant who sends; returns the notification and the new offer.
   mutating func arrive(_ id: String, type: String = "re-offer") -> [JSONValue] {
     others.append(id)
     return [created(id), .members(("type", .text(type)), ("sdp", .text(sdp)))]
   }
 
-  /// Removes a participant.
+  /// Removes a participant; returns the new offer and the notification.
   mutating func leave(_ id: String) -> [JSONValue] {
     others.removeAll { $0 == id }
     return [

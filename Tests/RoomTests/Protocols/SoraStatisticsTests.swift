@@ -57,7 +57,7 @@ struct SoraStatisticsTests {
     var statistics = SoraStatistics()
     for _ in 0..<3 { statistics.ask(connection, isOnChannel: false, &desk) }
     #expect(outputs(&desk).count == 1)
-    // A request on another transport counts separately.
+    // A request on the data channel waits only for an earlier request on the data channel.
     for _ in 0..<3 { statistics.ask(connection, isOnChannel: true, &desk) }
     #expect(outputs(&desk) == [.connection(connection, .getStats(ActionID(2)))])
     statistics.answer(ActionID(1), "[]", &desk)

@@ -69,7 +69,7 @@ struct FolderLook {
   }
 
   /// Reports unreadable takes, and takes with findings that `--fail-on` selects, and exits with a
-  /// failure status if there are any; if there are both, the findings decide the status.
+  /// failure status if there are any; if there are both, the status is that for findings.
   func end(_ findings: FindingOptions? = nil) throws {
     Self.report(catalogue.failures)
     let offences = try findings.map { options in

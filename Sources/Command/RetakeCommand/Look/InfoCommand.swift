@@ -37,7 +37,7 @@ struct InfoCommand: ParsableCommand {
     try pager.show(head.text(pager.look) + "\n" + rows(of: info))
   }
 
-  /// Returns the lines about the contents, wrapped.
+  /// Returns the lines about the contents, wrapped to the terminal's width.
   private func rows(of info: TakeInfo) -> String {
     let lines = info.description.split(separator: "\n", omittingEmptySubsequences: false)
     return lines.map { wrapped($0) + "\n" }.joined()

@@ -137,7 +137,7 @@ struct SQLCommand: ParsableCommand {
     for statement in statements { try answer(statement, take, chosen) }
   }
 
-  /// Runs one query on one take.
+  /// Runs a query on one take and prints the result; tables may go through a pager.
   private func answer(_ query: String, _ take: String, _ chosen: SQLConsole.Format) throws {
     if chosen != .table {
       let pieces = OutputPieces([.json, .jsonl].contains(chosen) ? .json : .text)
@@ -166,7 +166,7 @@ struct SQLCommand: ParsableCommand {
     try pager.show(text + "\n" + CatalogueSchema.text)
   }
 
-  /// Runs a query over several takes.
+  /// Runs a query over several takes and prints the result; tables may go through a pager.
   private func answer(_ query: String, ofTakes paths: [String]) throws {
     let chosen: SQLConsole.Format = json ? .json : csv ? .csv : format.format
     let question = FolderQuestion(

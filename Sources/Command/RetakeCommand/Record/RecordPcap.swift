@@ -191,7 +191,7 @@ final class CaptureRecording: Sendable {
     self.progress = progress
   }
 
-  /// Asks the recording to stop.
+  /// Asks the recording to stop, without waiting for its end.
   func stop() { isStopping.store(true, ordering: .relaxed) }
 
   /// Records on a separate thread until the source ends or a stop is requested.
@@ -299,7 +299,7 @@ final class CaptureRecording: Sendable {
     }
   }
 
-  /// Checks for new keys and lost frames.
+  /// Passes new keys and counts of lost frames to the consumer, and updates the progress line.
   private func look(
     _ logs: inout [KeyLogFollower], _ source: any CaptureSource, _ consumer: any CaptureConsumer,
     isLast: Bool = false

@@ -36,8 +36,8 @@ struct PagerOptions: ParsableArguments {
 
 /// Standard output for tables: direct, or through a pager if the terminal is too small.
 ///
-/// The first text written decides: if it fills the terminal, all output goes through the pager;
-/// shorter text is written at once.
+/// If the first text written fills the terminal, all output goes through the pager; otherwise text
+/// is written at once.
 final class Screen {
   private let rows: Int?
   private let isWide: Bool
@@ -179,7 +179,7 @@ struct Terminal: Sendable {
     let rows = isKnown && window.ws_row > 0 ? Int(window.ws_row) : Terminal.usualRows
     size = (columns: columns, rows: rows)
     let environment = ProcessInfo.processInfo.environment
-    // Any non-empty value counts (https://no-color.org).
+    // Any non-empty value of NO_COLOR disables colours (https://no-color.org).
     hasColours = (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
   }
 

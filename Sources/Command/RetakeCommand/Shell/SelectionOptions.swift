@@ -175,7 +175,7 @@ package func reading<Value>(_ body: () throws(TapeError) -> Value) throws -> Val
 }
 
 extension CommandFailure {
-  /// Converts an error from reading a take.
+  /// Creates the failure for a take that cannot be read, with the status for the kind of error.
   package init(_ error: TapeError) {
     let status: ExitStatus =
       switch error.kind {

@@ -122,7 +122,7 @@ enum WritingWhole {
 }
 
 extension CommandFailure {
-  /// Converts an error from writing a file.
+  /// Creates the failure for a file that cannot be written; if the file exists, suggests --force.
   init(_ failure: WholeFile.Failure) {
     let words =
       failure.code == EEXIST

@@ -213,8 +213,8 @@ final class RecordedMicrophone {
     format = found
   }
 
-  /// Selects the audio delivered to an audio session, whose format is recorded, or else an
-  /// application's audio, which has 48 kHz.
+  /// Selects the audio delivered to an audio session, in its recorded formats, or if there is none,
+  /// the audio of the first track that an application sent, which is always at 48 kHz.
   private static let query = """
     SELECT at_ns, kind, channels, bytes FROM capture JOIN content USING (content)
     WHERE CASE WHEN EXISTS (SELECT 1 FROM capture WHERE kind LIKE '{%')

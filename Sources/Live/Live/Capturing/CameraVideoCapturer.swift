@@ -123,8 +123,9 @@ package enum CameraList {
 
 /// The user's permission to use the camera; the user is asked only once.
 ///
-/// On Linux, the right to open the device file decides. An application that has to ask its user, or
-/// a test, provides the answer here; `VideoCaptureSession` requests it before it starts.
+/// Linux has no camera permission of its own beyond access to the device file. An application that
+/// has to ask its user, or a test, provides the answer here; a `VideoCaptureSession` requests the
+/// answer before it starts the capturer.
 public final class CameraPermissions: Sendable {
   private struct State {
     var status: AudioPermission

@@ -96,7 +96,7 @@ public final class FileFeeds: Sendable {
       guard let connection = target.connection, connection.connectionState != .closed else {
         return
       }
-      // Start with a key frame, and send one whenever the peer requests it.
+      // Start with a key frame, and send another whenever the peer requests one.
       let asked = connection.keyframeRequests(on: transceiver)
       if asked == nil || asked != requests ?? asked, case .encodedVideo(let videoFrame) = media,
         !videoFrame.isKey, let other = try source.nextKeyFrame()

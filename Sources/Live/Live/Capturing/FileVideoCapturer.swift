@@ -66,8 +66,7 @@ public final class FileVideoCapturer: VideoCapturer {
     }
   }
 
-  /// The last error of the file, which kept a capture from starting or ended it; nil if there was
-  /// none.
+  /// The last error in reading the file, which prevented or ended a capture; nil if there was none.
   public var failure: MediaFileError? { lastFailure.withLock { $0 } }
 
   /// Starts capturing from the beginning of the file.

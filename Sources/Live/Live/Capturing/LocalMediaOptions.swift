@@ -14,7 +14,7 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
     case file
   }
 
-  /// The source of the rotation of a camera's frames.
+  /// What determines how a capturer's frames are rotated.
   public enum RotationType: String, Hashable, Sendable, Codable {
     /// Nothing: frames are not rotated.
     case notAvailable
@@ -24,8 +24,7 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
     case appOrientation
   }
 
-  /// The kind of sound that audio is processed for, if the session requests it and the device
-  /// supports it (`VoiceProcessingDevice`).
+  /// The kind of sound for which a microphone's audio is processed.
   public enum AudioType: String, Hashable, Sendable, Codable {
     /// Speech: echo is cancelled.
     case voice
@@ -50,7 +49,7 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
   public var audioExtraValue = ""
   /// The application's label for the video.
   public var videoExtraValue = ""
-  /// The source of the frames' rotation.
+  /// What determines how the frames are rotated.
   public var rotationType = RotationType.notAvailable
   /// Which side of the device the camera is on.
   public var position = CameraPosition.front
@@ -71,7 +70,7 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
   /// A room's server selects a layer for each receiver. Each name has 1 to 16 letters and digits;
   /// Janus expects `l`, `m` and `h` in this order, and Sora's offer uses its own names instead.
   public var videoLayers: [String]?
-  /// The kind of sound that audio is processed for.
+  /// The kind of sound for which the microphone's audio is processed.
   public var audioType = AudioType.voice
   /// Whether the microphone's gain is controlled automatically.
   public var autoGain = false

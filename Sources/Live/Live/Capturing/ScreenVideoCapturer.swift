@@ -128,7 +128,7 @@ struct ScreenCadence {
     if let frame, !isShown(frame) {
       let first = firstTimestamp ?? now
       firstTimestamp = first
-      // The thinner counts in RTP clock units (90 kHz).
+      // The thinner expects times in RTP clock units (90 kHz).
       guard thinner.admits(max(0, now &- first) / 100_000 * 9) else { return nil }
       last = frame
       lastSent = now

@@ -7,8 +7,8 @@ import Synchronization
 ///
 /// It starts the capturer for the first sender and stops it after the last sender is gone. Once the
 /// application calls `start` or `stop`, only the application starts and stops the capturer. Frames
-/// that arrive after the end are dropped. Connections are notified when capturing starts and ends,
-/// and whether a screen is captured, so that their takes record it.
+/// that arrive after the end are dropped. Connections are notified of the start and end of
+/// capturing, and of whether a screen is captured, so that their takes record it.
 public final class VideoCaptureSession: EncodedVideoConsumer {
   /// Whether frames are captured, or why not.
   public enum State: Hashable, Sendable {
@@ -74,7 +74,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
 
   /// Creates a stopped session.
   /// - Parameters:
-  ///   - permissions: checked before the capturer starts; nil if there are none.
+  ///   - permissions: checked before the capturer starts; nil to start without a check.
   ///   - startsWhenSent: whether senders start and stop the capturer until the application starts
   ///     or stops it; if false, only the application does.
   public init(
@@ -88,7 +88,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
 
   deinit { capturer.stopCapture() }
 
-  /// Whether the capturer runs.
+  /// Whether frames are being captured, or why not.
   public var state: State { inside.withLock { $0.state } }
   /// The captured format; nil before the start.
   public var format: VideoFormat? { inside.withLock { $0.format } }
@@ -97,8 +97,8 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
 
   // MARK: Starting and stopping
 
-  /// Starts capturing in the supported format nearest to `wish`, or in the preferred format if it
-  /// is nil; from then on, senders no longer stop the capturer.
+  /// Starts capturing in the supported format nearest to `wish`, or in the preferred format if
+  /// `wish` is nil; from then on, senders no longer stop the capturer.
   /// - Returns: whether the capturer started.
   @discardableResult
   public func start(_ wish: VideoFormat? = nil) async -> Bool {
@@ -108,7 +108,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
       let runs = inside.state == .started || inside.state == .starting
       return inside.isAutomatic && runs && format != inside.format
     }
-    // Senders started the capturer in the preferred format, so it has to start again.
+    // Senders started the capturer in another format, so it has to start again.
     if isOther { end() }
     return await begin(wish)
   }

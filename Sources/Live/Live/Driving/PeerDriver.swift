@@ -55,7 +55,8 @@ package final class PeerDriver {
     stats = StatsSchedule(interval: statsInterval)
   }
 
-  /// When the driver needs a turn without an input; an instant in the past means now.
+  /// When the driver needs a turn even without an input; an instant in the past means now, nil
+  /// means never.
   package var nextTurn: Instant? {
     if !waiting.isEmpty { return .zero }
     return earliest(deadline, isClosed ? nil : stats.due)

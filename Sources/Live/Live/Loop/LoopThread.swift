@@ -274,7 +274,7 @@ final class LoopThread {
 extension LoopThread {
   // MARK: Connections
 
-  /// Starts connecting for a peer.
+  /// Opens a TCP connection for a peer without waiting until it is established.
   func connect(_ target: StreamTarget, id: UInt32, for key: MediaLoop.PeerKey, port: SocketSet)
     throws(SystemError) -> (tag: Poller.Tag, stream: StreamSocket)
   {

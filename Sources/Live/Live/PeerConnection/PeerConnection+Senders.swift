@@ -13,8 +13,8 @@ import Wire
 extension PeerConnection {
   // MARK: Senders
 
-  /// Returns a sender's parameters (W3C RTCRtpSender.getParameters); change the encodings and set
-  /// them again.
+  /// Returns a sender's parameters (W3C RTCRtpSender.getParameters); to change them, edit the
+  /// encodings and pass the result to `setParameters`.
   public func getParameters(of transceiver: UInt32) async throws(PeerError) -> RTPSendParameters {
     let reply = try await perform(.getParameters(transceiver: transceiver))
     guard case .parameters(let parameters) = reply else {
@@ -73,7 +73,8 @@ extension PeerConnection {
 
   // MARK: Streams
 
-  /// Sends all tracks of a stream, or none (an API that predates transceivers).
+  /// Sends all tracks of a stream, or none of them if it throws (an API that predates
+  /// transceivers).
   /// - Throws: `DuplicateIDError` if the identifier of the stream or of one of its tracks is
   ///   already in use.
   @discardableResult
@@ -185,7 +186,7 @@ extension PeerConnection {
 
   /// The levels of received tracks with an audio slot, in the order in which they got their slots.
   ///
-  /// A track that is missing has no slot; a track at level 0 is silent.
+  /// A track that is missing has no slot; a track whose `level` is 0 is silent.
   ///
   /// Empty before `limitAudioSlots`.
   public var occupantLevels: [TrackLevel] { observers.occupantLevels }

@@ -244,7 +244,7 @@ public final class PeerConnection: Sendable {
     return false
   }
 
-  /// Calls a closure with all decoded media until the result is released.
+  /// Calls a closure with all received media, decoded where possible, until the result is released.
   ///
   /// The closure runs on the loop's thread and must not block.
   public func onMedia(_ sink: @escaping @Sendable (ReceivedMedia) -> Void) -> MediaSubscription {

@@ -142,7 +142,8 @@ final class SocketSet: DatagramPort {
 package protocol DatagramPort: AnyObject {
   /// Opens a UDP socket on an address and a free port.
   func bind(_ ip: IPAddress) throws(SystemError) -> SocketAddress
-  /// Starts connecting; the outcome arrives as an input with this `id`.
+  /// Opens a connection without waiting until it is established; the outcome arrives as an input
+  /// with this `id`.
   func openStream(_ target: StreamTarget, id: UInt32) throws(SystemError)
   /// Listens for connections on an address and a free port.
   func listen(_ ip: IPAddress) throws(SystemError) -> SocketAddress

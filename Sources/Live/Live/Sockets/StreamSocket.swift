@@ -23,7 +23,7 @@ final class StreamSocket {
   /// The local endpoint, once connected.
   private(set) var local: SocketAddress
   private(set) var isOpen = false
-  /// The name that the server's certificate must contain, with TLS.
+  /// The name that the server's certificate must contain; nil without TLS.
   private let secureName: String?
   /// The file of trusted authorities; nil for the system's.
   private let authorities: String?

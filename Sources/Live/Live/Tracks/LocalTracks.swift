@@ -64,8 +64,8 @@ extension LocalTrack<VideoSource> {
     source.hub.attach(core)
   }
 
-  /// Renders the source's frames, black while the track is disabled; adding a renderer again has no
-  /// effect.
+  /// Renders the source's frames, or black frames while the track is disabled; adding a renderer
+  /// again has no effect.
   public func add(_ renderer: any VideoRenderer) { core.renderers.withLock { $0.add(renderer) } }
 
   /// Stops rendering frames with a renderer.
@@ -188,7 +188,7 @@ final class LocalTrackCore: Sendable {
     return isTaken
   }
 
-  /// Renders a frame with the track's renderers, black while the track is disabled.
+  /// Renders a frame with the track's renderers; while the track is disabled, the frame is black.
   private func show(_ media: SourceMedia) {
     guard !renderers.withLock({ $0.isEmpty }), let frame = frame(of: media) else { return }
     renderers.withLock { $0.next(frame) }.show(frame)

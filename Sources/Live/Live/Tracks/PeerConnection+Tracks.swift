@@ -46,7 +46,7 @@ extension PeerConnection {
     return RTPTransceiver(connection: self, id: info.id)
   }
 
-  /// Sends all tracks of a local stream, or none.
+  /// Sends all tracks of a local stream, or none of them if it throws.
   /// - Throws: `DuplicateIDError` if the identifier of the stream or of one of its tracks is
   ///   already in use, `InvalidAccessError` if the stream has no track or belongs to the remote
   ///   peer.
@@ -195,7 +195,7 @@ public enum MuteError: Error, Hashable, Sendable {
   case notConnected
   /// The connection has no media of the kind.
   case notUsed(MediaKind)
-  /// The connection only receives.
+  /// The connection does not send media of the kind.
   case notASender
   /// No local stream is sent.
   case noSenderStream

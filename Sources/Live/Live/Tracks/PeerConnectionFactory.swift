@@ -9,7 +9,8 @@ public import Tape
 /// Creates connections, tracks and streams (RTCPeerConnectionFactory).
 ///
 /// Its connections share a clock, a take if there is one, the codecs and the audio device. A
-/// factory is little more than a thread; one per process is enough, and several are independent.
+/// factory is little more than a thread; one per process is enough, but an application may have
+/// several independent ones.
 public final class PeerConnectionFactory: Sendable {
   /// The session that all connections belong to.
   public let session: Session

@@ -89,8 +89,8 @@ public final class RemoteVideoTrack: MediaStreamTrack {
     set { core.setEnabled(newValue) }
   }
 
-  /// Renders frames from now on, black while the track is disabled; adding a renderer again has no
-  /// effect.
+  /// Renders frames from now on, or black frames while the track is disabled; adding a renderer
+  /// again has no effect.
   public func add(_ renderer: any VideoRenderer) { renderers.withLock { $0.add(renderer) } }
 
   /// Stops rendering frames with a renderer.

@@ -155,7 +155,7 @@ export function frames(use, later) {
 
   /** @param {string} now */
   function settle(now) {
-    // Only a failure to start counts: a worker that fails later already has the streams.
+    // Ignore later failures: a worker that has started already has the streams.
     if (state !== "beginning") return;
     state = now;
     for (const each of waiting.splice(0)) each();

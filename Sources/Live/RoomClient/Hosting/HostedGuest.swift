@@ -119,7 +119,7 @@ final class HostedGuest: Sendable {
 
   /// Waits until the last message is sent, for at most a second.
   ///
-  /// After that, a socket whose peer does not read is abandoned.
+  /// So a participant that does not read delays the caller by a second at most.
   func flush() async {
     let limit = Task { [weak self] in
       guard (try? await Task.sleep(for: .seconds(1))) != nil else { return }
@@ -263,7 +263,7 @@ final class HostedGuest: Sendable {
   func transceiver(mid: String) -> UInt32? { state.withLock { $0.upTransceivers[mid] } }
   func setRoutes(_ routes: [UInt32: [Target]]) { state.withLock { $0.routes = routes } }
 
-  /// Forwards decoded media, on the loop's thread.
+  /// Forwards received media, on the loop's thread.
   private func forward(_ media: ReceivedMedia) {
     let (targets, side) = state.withLock { state in
       if case .videoFrame(let frame) = media.content {

@@ -363,7 +363,7 @@ struct GuestOutbox {
 
 /// Limits how fast a participant can make the room send to others.
 ///
-/// A message that exceeds the allowance waits, and so do all later messages.
+/// A message that exceeds the allowance is still sent, but the participant's next messages wait.
 struct SpeechAllowance {
   /// The default limit, in bytes per second to each recipient.
   static let usualBytesPerSecond = 256 << 10

@@ -12,10 +12,11 @@ package actor RoomHost {
   private var rooms: [String: HostedRoom] = [:]
   /// Participants by their session identifiers.
   private var guests: [String: HostedGuest] = [:]
-  /// The number of attempts to join; participants who chose no identifier are named after it.
+  /// The number of attempts to enter a room; participants who chose no identifier are named after
+  /// it.
   ///
-  /// Refused attempts count too: if another participant chose the name, the next attempt must get a
-  /// different one.
+  /// Attempts that the room refuses count too: if another participant chose the name, the next
+  /// attempt must get a different one.
   private var lastNumber = 0
   private var lastMedia: UInt32 = 0
   /// How many participants have joined so far.
@@ -24,7 +25,8 @@ package actor RoomHost {
   private var tokens: [String: Instant] = [:]
 
   private static let tokensMaximum = 10_000
-  /// The maximum number of open WebSockets whose clients have not yet joined or resumed.
+  /// How many more WebSockets than participants may be open, for clients that have not yet joined
+  /// or resumed.
   private static let spareSockets = 32
   private static let tokenSeconds: Int64 = 3_600
   private var socketCount = 0

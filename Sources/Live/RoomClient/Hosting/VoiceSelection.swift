@@ -6,7 +6,7 @@ import Wire
 
 /// Selects the loudest voices for one listener, up to a limit.
 ///
-/// A speaking voice gets a free slot, or replaces the quietest selected voice if it is louder by
+/// A speaking voice gets a free slot, or replaces the quietest selected voice if that is quieter by
 /// `margin`. A voice's loudness rises only if two consecutive blocks are loud, so that a knock does
 /// not get a slot. It falls at the rate `fall`, so that a voice keeps its slot in the pauses
 /// between words. A silent voice keeps its slot until another voice needs the slot.

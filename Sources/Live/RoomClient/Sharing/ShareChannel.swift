@@ -15,7 +15,7 @@ final class ShareChannel: Sendable {
   }
 
   /// The received messages in order, without dropped frames; ends when the connection closes or
-  /// sends invalid bytes.
+  /// invalid bytes arrive.
   var messages: AsyncMapSequence<AsyncStream<ShareMessage>, ShareMessage> { received.messages }
 
   /// Sends a message; returns false if the connection is closed, or if a frame is dropped because

@@ -52,8 +52,8 @@ extension ProxyExchange {
     context.writeAndFlush(wrapOutboundOut(.head(head)), promise: nil)
   }
 
-  /// Whether another request may follow on the connection; false if only the connection's end marks
-  /// the end of this request or its response.
+  /// Whether another request may follow on the connection; false if the client or the proxy ends
+  /// the connection, if this request is not over yet, or for HTTP/1.0.
   var keepsAlive: Bool {
     guard let request, !isLeaving else { return false }
     return request.isKeepAlive && requestIsOver && request.version.minor >= 1
@@ -158,7 +158,7 @@ extension ProxyExchange {
     }
   }
 
-  /// Handles the loss of the connection to the server.
+  /// Handles a response that failed or that must not be forwarded.
   ///
   /// Before the response begins, the client gets status 502. Later its connection is closed, so
   /// that it does not mistake a truncated body for a complete one.

@@ -132,8 +132,8 @@ struct ProxyGate: Sendable {
     return ownOrigin(host) + rest
   }
 
-  /// Returns a cookie for the proxy's host: without `Domain`, and without `Secure` if the proxy has
-  /// no TLS.
+  /// Returns a cookie for the proxy's host: without `Domain` and, if the proxy has no TLS, without
+  /// attributes that require TLS.
   private func cookie(_ text: String) -> String {
     let parts = text.split(separator: ";", omittingEmptySubsequences: false)
     let kept = parts.enumerated().compactMap { index, part -> String? in

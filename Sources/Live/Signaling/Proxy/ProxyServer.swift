@@ -10,7 +10,8 @@ package import TLS
 /// signaling.
 ///
 /// Bodies that may contain signaling are collected; all others are streamed as fast as the receiver
-/// reads. It connects to no other host, even if a request, redirect or description names one.
+/// reads. The proxy connects to no other host, even if a request, redirect or description names
+/// one.
 package final class ProxyServer: Sendable {
   /// Replaces the signaling in a message; runs outside the network threads.
   package typealias Rewrite = @Sendable (ProxiedMessage) async -> ProxiedOutcome
@@ -163,7 +164,8 @@ package final class ProxyServer: Sendable {
     try pipeline.addHandler(ProxyExchange(route, connections))
   }
 
-  /// Stops listening and closes all connections; responses in progress have two seconds to finish.
+  /// Stops listening and closes all connections; messages in which signaling is being replaced have
+  /// two seconds to finish.
   package func shutdown() async { await connections.shutdown(channel) }
 }
 

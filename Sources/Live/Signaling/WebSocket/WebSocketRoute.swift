@@ -78,7 +78,7 @@ package struct WebSocketRoute: Sendable {
   }
 }
 
-/// Upgrades a connection's requests to WebSockets.
+/// Upgrades connections to WebSockets if their first request asks for that.
 struct WebSocketUpgrading: Sendable {
   let routes: [WebSocketRoute]
   let gate: AccessGate

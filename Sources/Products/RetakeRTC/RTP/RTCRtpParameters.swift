@@ -174,7 +174,7 @@ public final class RTCRtpParameters {
   public var encodings: [RTCRtpEncodingParameters]
   /// The negotiated codecs, with the one in use first.
   public let codecs: [RTCRtpCodecParameters]
-  /// What is reduced first, as an `RTCDegradationPreference`; nil lets the content decide.
+  /// What is reduced first, as an `RTCDegradationPreference`; nil chooses by the kind of content.
   public var degradationPreference: NSNumber?
 
   private let read: RTPSendParameters?

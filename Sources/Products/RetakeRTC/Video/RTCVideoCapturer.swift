@@ -11,7 +11,7 @@ public protocol RTCVideoCapturerDelegate: AnyObject {
   func capturer(_ capturer: RTCVideoCapturer, didCapture frame: RTCVideoFrame)
 }
 
-/// A source of frames, which a subclass captures or a caller passes to the delegate.
+/// A source of frames: a subclass captures them, or a caller passes them to the delegate.
 open class RTCVideoCapturer {
   /// Receives the frames; held weakly.
   public weak var delegate: (any RTCVideoCapturerDelegate)?

@@ -31,8 +31,8 @@ package struct AdaptiveBitrate: CongestionController {
   /// rate.
   ///
   /// A path that has been full counts as the limit for at least 10 seconds, and until the estimate
-  /// is back at its maximum. Without transport-wide feedback, the peer's own limit (REMB) also
-  /// counts.
+  /// is back at its maximum. Without transport-wide feedback, the peer's own limit (REMB) counts as
+  /// the capacity too.
   ///
   /// Video that arrives already encoded cannot be reduced, so it must stay below this capacity. The
   /// encoders' target would be too strict, because it starts low and is capped even if the path

@@ -24,7 +24,7 @@ struct DelayTrend: Sendable {
   private static let fewest = 10
   private static let smoothing = 0.9
   private static let gain = 4.0
-  /// The time in milliseconds that a rising trend must last before it counts.
+  /// The time in milliseconds that a rising trend must last before the queues count as growing.
   private static let overuseTime = 10.0
 
   private(set) var signal = Signal.steady

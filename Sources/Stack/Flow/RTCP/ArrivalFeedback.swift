@@ -29,7 +29,7 @@ struct ArrivalFeedback {
     bitrate.receive(bytes: bytes, at: arrival)
   }
 
-  /// Handles the fraction of packets lost since the last report, in 1/256.
+  /// Records the fraction of packets lost since the last report, in 1/256, for the next estimate.
   mutating func receive(fractionLost: UInt8) { bitrate.receive(fractionLost: fractionLost) }
 
   /// Returns feedback on the arrivals since the last call.
@@ -172,7 +172,7 @@ struct IncomingBitrate {
     self.bytes += bytes
   }
 
-  /// Handles the fraction of packets lost since the last report, in 1/256.
+  /// Records the fraction of packets lost since the last report, in 1/256, for the next estimate.
   mutating func receive(fractionLost: UInt8) { self.fractionLost = fractionLost }
 
   /// Returns the estimate for the time since the last one, in bits per second; nil if nothing has

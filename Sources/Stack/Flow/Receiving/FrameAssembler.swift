@@ -83,8 +83,8 @@ struct FrameAssembler {
   /// The number of complete frames waiting for earlier ones.
   var readyCount: Int { ready.count }
 
-  /// The sequence number of the first packet of the oldest complete frame that waits for earlier
-  /// ones; nil if none is waiting.
+  /// The first sequence number in the oldest complete frame that waits for earlier frames; nil if
+  /// none waits.
   var blocked: Int64? { ready.first?.first }
 
   func isLate(_ sequence: Int64) -> Bool {

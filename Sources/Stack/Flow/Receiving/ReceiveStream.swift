@@ -361,7 +361,7 @@ struct ReceiveStream {
     counters.remote = remote
   }
 
-  /// Handles a round trip measured by extended reports.
+  /// Records a round trip measured by extended reports; ignored before the first sender report.
   mutating func receive(roundTrip: Interval) {
     guard counters.remote != nil else { return }
     counters.remote?.roundTripTime = roundTrip.seconds

@@ -289,7 +289,7 @@ struct ReceiveStreams {
     all[index].receive(report, at: arrival)
   }
 
-  /// Handles a round trip measured to the sender of these SSRCs.
+  /// Records a round trip measured to the sender of these SSRCs.
   mutating func receive(roundTrip: Interval, of ssrcs: [UInt32]) {
     for index in all.indices where ssrcs.contains(all[index].ssrc) {
       all[index].receive(roundTrip: roundTrip)

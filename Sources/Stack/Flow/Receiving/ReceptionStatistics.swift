@@ -195,7 +195,7 @@ package struct ReceptionReports {
       header.sequence, timestamp: header.timestamp, clockRate: clockRate, arrival: arrival)
   }
 
-  /// Handles a packet on the RTX SSRC.
+  /// Counts a packet on the RTX SSRC.
   mutating func receiveRTX(_ header: RTPHeader, clockRate: UInt32, arrival: Instant) {
     hasRTXNews = true
     _ = retransmissions.receive(

@@ -285,10 +285,10 @@ package struct StreamReception {
     return removeFrames()
   }
 
-  /// Handles a report block from the real receiver.
+  /// Replaces the computed jitter with the jitter in a report block from the real receiver.
   package mutating func receive(_ block: ReportBlock) { jitter.correct(block.jitter) }
 
-  /// Handles a round trip derived from the receiver's reports and the sender's answers.
+  /// Records a round trip derived from the receiver's reports and the sender's answers.
   package mutating func receive(roundTrip: Interval) { stream.receive(roundTrip: roundTrip) }
 }
 

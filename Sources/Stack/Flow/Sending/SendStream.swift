@@ -158,8 +158,8 @@ struct SendStream {
   /// Builds a retransmission (RFC 4588), or repeats the packet byte for byte; nil if the packet is
   /// no longer stored.
   ///
-  /// A repeated packet must equal the first byte for byte: both have the same SRTP index, and with
-  /// AES-GCM two different packets under one nonce would reveal the key.
+  /// A repeated packet must equal the original byte for byte: both have the same SRTP index, and
+  /// with AES-GCM two different packets under one nonce would reveal the key.
   mutating func retransmission(
     of lost: UInt16, transportSequence: UInt16, sendTime: UInt32
   ) -> (bytes: [UInt8], isRepeated: Bool)? {
@@ -210,7 +210,8 @@ struct SendStream {
     tally.makeReport(clockRate: agreement.codec.clockRate, wallClock, at: now)
   }
 
-  /// Handles the peer's report block on this stream or its RTX.
+  /// Applies the peer's report block on this stream; a block on its RTX only shows that the peer
+  /// knows the RTX stream.
   mutating func receive(_ block: ReportBlock, roundTrip: Interval?, at arrival: Instant) {
     naming.recordReport(isRTX: block.ssrc != ssrc)
     guard block.ssrc == ssrc else { return }

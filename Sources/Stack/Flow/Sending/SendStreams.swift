@@ -129,7 +129,7 @@ struct SendStreams {
     return all[index].name
   }
 
-  /// Handles the peer's report block on a stream or its RTX.
+  /// Passes the peer's report block on a stream, or on its RTX, to that stream.
   mutating func receive(
     _ block: ReportBlock, _ index: Int, roundTrip: Interval?, at arrival: Instant
   ) {
@@ -271,7 +271,7 @@ struct SendTally {
     if isFIR { counters.firCount += 1 } else { counters.pliCount += 1 }
   }
 
-  /// Handles the peer's report block.
+  /// Applies the peer's report block to the counters for W3C remote-inbound-rtp.
   mutating func receive(
     _ block: ReportBlock, first: UInt16, clockRate: UInt32, roundTrip: Interval?,
     at arrival: Instant

@@ -29,7 +29,7 @@ package struct StreamEmission {
   private var requested: [UInt16] = []
   /// Retransmitted packets not requested yet, oldest first.
   private var early: [(sequence: UInt16, bytes: UInt64)] = []
-  /// Whether early retransmissions count once they are requested.
+  /// Whether retransmissions sent before their request are counted once the request arrives.
   ///
   /// libwebrtc retransmits packets that transport-wide feedback reports lost, before the NACK
   /// arrives.
@@ -166,8 +166,8 @@ package struct StreamEmission {
     requested.append(sequence)
   }
 
-  /// Handles a packet that transport-wide feedback reports lost, and that libwebrtc therefore
-  /// retransmits unasked.
+  /// Expects a retransmission of a packet that transport-wide feedback reports lost, because
+  /// libwebrtc sends it unrequested.
   package mutating func receive(lost sequence: UInt16) {
     if !requested.contains(sequence) { request(sequence) }
   }

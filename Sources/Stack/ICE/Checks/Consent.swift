@@ -93,7 +93,7 @@ struct CheckProgress {
   private func target(_ path: Path?) -> ICEConnectionState {
     if let path {
       guard path.isSilent else { return isCompleted ? .completed : .connected }
-      // After a restart, lost connectivity no longer counts.
+      // A silent path from before a restart leaves the state at checking.
       return path.isPresent ? .disconnected : .checking
     }
     if hasFailed { return .failed }
@@ -166,7 +166,7 @@ struct Consent {
     checkDue(pair).map { $0 <= now } ?? false
   }
 
-  /// Records a consent check on the selected pair.
+  /// Records that a consent check was sent now, and schedules the next regular one if it was due.
   mutating func recordRequest(_ entropy: EntropyStream, at now: Instant) {
     askedAt = now
     if let next = nextCheckAt, next <= now { nextCheckAt = now + interval(entropy) }

@@ -129,7 +129,7 @@ struct LocalSockets {
     return 65535 - asked
   }
 
-  /// Records a requested socket.
+  /// Records a requested socket, which has no address until `bind`.
   mutating func ask(
     _ id: UInt32, _ address: IPAddress, of generation: UInt32, localPreference: UInt16,
     isListener: Bool

@@ -82,7 +82,7 @@ package struct MulticastNames: Machine {
     case .received(let bytes, let source):
       guard let message = DNSMessage(bytes) else { return }
       if message.isResponse {
-        // Answers sent from another port are forged (RFC 6762 section 6).
+        // Answers sent from another port must be ignored (RFC 6762 section 6).
         if source.port == MulticastNames.port { learn(message, &outbox) }
       } else {
         answer(message, to: source, at: now, &outbox)

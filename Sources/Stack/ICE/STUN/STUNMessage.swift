@@ -14,7 +14,7 @@ package enum STUNError: Error, Hashable, Sendable {
 /// A received STUN message (RFC 8489 section 5): a validated view of its bytes.
 ///
 /// Parsing walks over the attributes once and copies nothing; values are read on access. If an
-/// attribute occurs more than once, its first occurrence counts (section 14).
+/// attribute occurs more than once, only its first occurrence is used (section 14).
 package struct STUNMessage: Sendable {
   /// The length of the header in bytes: type, length, magic cookie and transaction id.
   package static let headerLength = 20
@@ -181,7 +181,7 @@ extension STUNMessage {
     return nil
   }
 
-  /// REALM: the realm of long-term credentials, which the server states (section 14.9).
+  /// REALM: the realm that the server states for long-term credentials (section 14.9).
   package var realm: String? { text(.realm) }
 
   /// NONCE as bytes; clients only echo it.

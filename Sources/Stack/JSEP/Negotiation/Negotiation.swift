@@ -76,7 +76,7 @@ package struct Negotiation {
     transceiverTable.change(index) { $0.join(streamIDs) }
   }
 
-  /// Records whether a sender has a track, which needs no negotiation (W3C replaceTrack).
+  /// Records whether a sender has a track; needs no negotiation (W3C replaceTrack).
   package mutating func replaceTrack(of transceiver: UInt32, hasTrack: Bool) throws(JSEPError) {
     let index = try liveIndex(of: transceiver)
     transceiverTable.change(index) { $0.replaceTrack(hasTrack: hasTrack) }
@@ -135,8 +135,8 @@ package struct Negotiation {
     wishes.wantRestart(of: descriptions.localUsernameFragments)
   }
 
-  /// Adds a remote candidate to the peer's descriptions of its ICE generation, where applications
-  /// can read it (RFC 9429 sections 4.1.13 and 4.1.14).
+  /// Adds a remote candidate to those of the peer's descriptions that state its username fragment,
+  /// where applications can read it (RFC 9429 sections 4.1.13 and 4.1.14).
   /// - Parameters:
   ///   - text: the text after `a=`.
   ///   - fragment: the username fragment of the generation.

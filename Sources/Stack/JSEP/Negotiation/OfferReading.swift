@@ -92,7 +92,8 @@ extension Negotiation {
     }
   }
 
-  /// Returns whether the m-section at an index is disabled, so that nothing is signaled for it.
+  /// Returns whether the m-section at an index is disabled or does not exist, so that nothing is
+  /// signaled for it.
   package func isOff(mLine index: Int) -> Bool {
     !sectionTable.slots.indices.contains(index) || sectionTable.slots[index].isDead
   }

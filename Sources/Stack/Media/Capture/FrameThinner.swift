@@ -54,7 +54,7 @@ package struct FrameThinner {
     }
   }
 
-  /// Returns whether to send a frame; media times never decrease.
+  /// Returns whether to send a frame; no media time may be below the one before.
   package mutating func admits(_ mediaTime: Int64) -> Bool {
     guard let interval else { return true }
     // Tolerate rounded frame times, and cameras whose frames are slightly early or late.
@@ -64,7 +64,8 @@ package struct FrameThinner {
       return true
     }
     guard mediaTime + tolerance >= next else { return false }
-    // Frames after a late one may follow faster, but only for a while, so a pause causes no burst.
+    // After a late frame, others may follow faster, but only for a while, so that a pause causes
+    // no burst.
     self.next = max(next + interval, mediaTime + interval - max(interval, 9_000))
     return true
   }

@@ -99,7 +99,7 @@ struct StreamThinner {
 
   /// Returns whether to send a frame.
   /// - Parameters:
-  ///   - isReference: whether other frames may refer to it.
+  ///   - isReference: whether other frames may refer to the frame.
   ///   - limit: the path's capacity in bits per second; nil if it is not known to be too low, in
   ///     which case everything is sent.
   mutating func admits(

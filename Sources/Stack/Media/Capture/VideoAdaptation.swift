@@ -40,7 +40,7 @@ public enum ContentHint: String, CaseIterable, Hashable, Sendable, Codable {
 /// Reduces frame rate or resolution when the path or the processor is too slow, and restores them
 /// afterwards.
 ///
-/// Without a preference, the default for senders, nothing changes.
+/// Without a preference, which is the default for senders, nothing changes.
 package struct VideoAdaptation: Hashable, Sendable {
   /// The frame rate and the scaling that the adaptation currently permits.
   package struct Limits: Hashable, Sendable {
@@ -78,7 +78,7 @@ package struct VideoAdaptation: Hashable, Sendable {
 
   package init(preference: DegradationPreference? = nil) { self.preference = preference }
 
-  /// Judges the video once per second.
+  /// Adapts the limits, but at most once per second; calls in between change nothing.
   /// - Parameters:
   ///   - reason: why the video is worse than its source.
   ///   - framesPerSecond: the source's frame rate.
@@ -156,8 +156,9 @@ package struct VideoAdaptation: Hashable, Sendable {
 ///
 /// Each second is judged when it is over. Frames dropped because the clock was late mean that the
 /// processor is too slow. The bit rate is too low if the mean quantiser reaches the value at which
-/// libwebrtc would reduce the resolution (95 of VP8's 127, 205 of VP9's 255), or if encoded frames
-/// were dropped; optionally also if the target is far below what the video needs.
+/// libwebrtc would reduce the resolution (95 of VP8's 127, 205 of VP9's 255, 37 of H.264's 51), or
+/// if frames that arrived encoded were dropped; optionally also if the target is far below what the
+/// video needs.
 package struct QualityLimitation: Hashable, Sendable {
   /// The reasons in W3C RTCQualityLimitationReason, in the order of the durations record.
   package enum Reason: String, CaseIterable, Sendable {

@@ -276,8 +276,8 @@ struct CaptureEncoder {
 
   mutating func close() { encoder = nil }
 
-  /// Creates the encoder for the first frame's size unless it exists; it adapts to later sizes.
-  /// - Returns: whether it needs pixels.
+  /// Creates the encoder with this initial size, unless there is an encoder already.
+  /// - Returns: whether the encoder needs pixels.
   mutating func open(
     width: Int, height: Int, framesPerSecond: Int
   ) throws(CodecError) -> Bool {

@@ -5,7 +5,7 @@ import Wire
 /// A VP8 or VP9 encoder using libvpx, for live video: constant bit rate, no look-ahead, one thread.
 ///
 /// A negative `cpuUsed` fixes VP8's effort; with a positive value libvpx would measure its run
-/// time, and the bytes would depend on the machine's load. VP9 does not measure.
+/// time, and the bytes would depend on the machine's load. For VP9, libvpx never measures it.
 final class LibraryVPXEncoder: VideoEncoding {
   /// VP8's largest width and height (RFC 6386 section 9.1), used for VP9 too.
   static let largestSide = 16_383

@@ -40,8 +40,8 @@ extension CodecName {
 
 /// An Opus packet's framing: its duration, and whether its lengths are valid.
 ///
-/// Packets that a decoder would refuse because of their framing (RFC 6716 section 3.4) are not
-/// parsed, and so are dropped before they reach playout.
+/// Parsing fails for packets that a decoder would refuse because of their framing (RFC 6716
+/// section 3.4), so these packets never reach playout.
 package struct OpusPacket: Hashable, Sendable {
   /// The duration of each of the packet's frames, in samples at 48 kHz.
   package let frameDuration: Int

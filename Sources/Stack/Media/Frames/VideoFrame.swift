@@ -138,7 +138,7 @@ public struct VideoFrameError: Error, Hashable, Sendable, CustomStringConvertibl
 ///
 /// The bytes are one array, shared by copies of the buffer until one of them changes it.
 public struct VideoFrameBuffer: Hashable, Sendable {
-  /// A plane's position (W3C PlaneLayout).
+  /// The offset and stride of a plane in the buffer's bytes (W3C PlaneLayout).
   public struct Plane: Hashable, Sendable {
     /// The offset of the plane's first byte in the buffer's bytes.
     public var offset: Int
@@ -188,7 +188,7 @@ public struct VideoFrameBuffer: Hashable, Sendable {
         reason: "\(format.rawValue) has \(shapes.count) planes, and \(planes.count) were given")
     }
     for (plane, shape) in zip(planes, shapes) {
-      // Reject strides that exceed the bytes before multiplying.
+      // Compare the stride with the byte count first, so that the product cannot overflow.
       guard plane.offset >= 0, plane.offset <= bytes.count, plane.stride >= shape.bytesPerRow,
         plane.stride <= bytes.count,
         plane.stride * (shape.rows - 1) + shape.bytesPerRow <= bytes.count - plane.offset

@@ -8,7 +8,8 @@ package final class CameraScene: Sendable {
   package let width: Int
   package let height: Int
 
-  /// Octaves of texture: cells are 2 to the power of `shift` wide, and `reach` is the amplitude.
+  /// The texture's octaves: cells are 2 to the power of `shift` pixels wide, and `reach` is the
+  /// amplitude.
   private static let octaves: [(shift: Int, reach: Int)] = [
     (6, 96), (5, 48), (4, 24), (3, 12), (2, 6), (1, 2),
   ]
@@ -37,7 +38,7 @@ package final class CameraScene: Sendable {
     chromaNoise = random.noise(count: CameraScene.noiseCount, spread: 22)
   }
 
-  /// Returns a frame by number, from 0.
+  /// Returns the frame with this number; the first frame has number 0.
   package func videoFrame(_ number: Int64) -> I420Buffer {
     var random = Random(state: UInt64(bitPattern: number) &* 0xd134_2543_de82_ef95 | 1)
     // The view moves back and forth by one pixel per frame.

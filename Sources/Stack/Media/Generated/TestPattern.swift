@@ -34,7 +34,7 @@ package final class TestPattern: Sendable {
     background = TestPattern.makeNoise(width: self.width, height: self.height)
   }
 
-  /// Returns a frame by number, from 0.
+  /// Returns the frame with this number; the first frame has number 0.
   package func videoFrame(_ number: Int64) -> I420Buffer {
     let samples = unsafe [UInt8](
       unsafeUninitializedCapacity: background.count

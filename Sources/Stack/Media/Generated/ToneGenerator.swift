@@ -139,7 +139,7 @@ package struct KeyTones: Hashable, Sendable {
   private var pressed: (code: UInt8, began: Int64, part: Int64)?
   private var waitsUntil: Int64 = .min
 
-  /// Parses keys, ignoring case; nil if there are other characters or too many.
+  /// Parses keys and commas, ignoring case; nil if the text has other characters or is too long.
   /// - Parameters:
   ///   - duration: the length of each key press, in milliseconds.
   ///   - gap: the time between two keys, in milliseconds.

@@ -50,7 +50,7 @@ struct AudioPlace {
     lastSequence.map { silentSequences.contains($0 &+ 1) } ?? false
   }
 
-  /// Records a packet without audio.
+  /// Records a packet without audio, so that its sequence number does not count as lost.
   mutating func pass(_ sequence: Int64) {
     if silentSequences.count == AudioPlace.silentMaximum { silentSequences.removeFirst() }
     silentSequences.append(sequence)
@@ -305,7 +305,7 @@ package struct PlayoutGain: Hashable, Sendable {
     factor = Int64((volume * PlayoutGain.one).rounded())
   }
 
-  /// Applies the gain to a block, clipping samples.
+  /// Applies the gain to a block, clipping samples that become too loud.
   ///
   /// A block without samples comes from a recording, whose loudness already includes the gain.
   package func applied(to decoded: DecodedAudio) -> DecodedAudio {
@@ -317,7 +317,7 @@ package struct PlayoutGain: Hashable, Sendable {
     return PlayoutGain.measured(block)
   }
 
-  /// Applies a ramp from the previous gain to this gain.
+  /// Applies a gain that changes evenly over the block, from the previous gain to this one.
   package func applied(to decoded: DecodedAudio, from former: PlayoutGain) -> DecodedAudio {
     var block = decoded.block
     guard !block.samples.isEmpty, block.frameCount > 0 else { return decoded }

@@ -350,8 +350,10 @@ struct PlayoutDecoder {
 
   mutating func setGain(_ gain: PlayoutGain) { self.gain = gain }
 
-  /// Calls the decoder; returns silence of the same length if no decoder exists or the decoder
-  /// refuses the block, which counts as a failure.
+  /// Calls the decoder; returns silence of the same length if there is no decoder or the decoder
+  /// refuses the block.
+  ///
+  /// A refused block is counted in `failures`, as is a decoder that cannot be created.
   mutating func decode(
     _ request: AudioDecodeRequest, _ codec: CodecName, lasting frameCount: Int,
     failures: inout UInt64

@@ -196,7 +196,7 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
 
 /// An audio playout's state as plain data, for debugging.
 package struct AudioPlayoutSnapshot: Sendable {
-  /// The number of buffered packets, and the time from the next sample to the end of the last one.
+  /// The number of buffered packets, and the time from the next sample to the last packet's end.
   package var bufferedPackets: Int
   package var buffered: Interval
   package var targetDelay: Interval

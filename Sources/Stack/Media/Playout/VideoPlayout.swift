@@ -130,7 +130,7 @@ package struct VideoPlayout: Machine {
     guard let frame = frames.popFirst() else { return }
     counters.countEmitted(frame, delay, at: now)
     guard decoder.decodes(frame.codec) else {
-      // If nothing is decoded, the frames that would be shown count for the frame rate.
+      // If nothing is decoded, the frame rate counts the frames that would be shown.
       if !decoder.isOn { counters.countShown(at: now) }
       outbox.append(.passed(frame))
       return
@@ -288,7 +288,7 @@ struct VideoDelay {
   private mutating func follow(
     _ frame: ReceivedFrame, after last: Int64, previous: ArrivalSpread
   ) {
-    // If the fastest transit has changed, the current delay stays the same in absolute time.
+    // If the fastest transit has changed, adjust the delay so that due times stay the same.
     current =
       current
       + (previous.fastestArrival(of: frame.extendedTime)

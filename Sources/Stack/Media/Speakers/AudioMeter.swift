@@ -94,7 +94,7 @@ package struct Loudness: Hashable, Sendable {
   /// The loudest channel's sum of squares.
   package var energy: UInt64 = 0
 
-  /// Measures interleaved samples; only the first two channels count.
+  /// Measures interleaved samples; ignores all channels but the first two.
   package init(samples: [Int16], channels: Int) {
     unsafe samples.withUnsafeBufferPointer { buffer in
       let count = buffer.count

@@ -58,8 +58,8 @@ package struct DominantSpeaker: Machine {
   private var participants: [Participant] = []
   /// The dominant speaker; nil while there is none.
   package private(set) var dominant: Int?
-  /// When a decision last found that the dominant speaker had spoken within a second, or when it
-  /// became dominant.
+  /// When a decision last found that the dominant speaker had spoken within a second, or when that
+  /// speaker became dominant.
   private var lastSpeech = Instant.zero
   private var nextCheck: Instant?
   private var nextDecision = Instant.zero
@@ -77,8 +77,11 @@ package struct DominantSpeaker: Machine {
     return min(nextCheck, nextDecision)
   }
 
-  /// Whether time alone changes nothing: all participants are silent, and the silence time-out, if
-  /// there is one, has ended the last speaker's dominance.
+  /// Whether time alone changes nothing: all participants are silent, and no decision would change
+  /// the dominant speaker.
+  ///
+  /// With a silence time-out, no speaker remains dominant; without one, someone is dominant as long
+  /// as there are participants.
   private var isSettled: Bool {
     participants.allSatisfy(\.history.isSilent)
       && (participants.isEmpty || dominant != nil || settings.silenceTimeout != nil)
@@ -203,7 +206,7 @@ struct SpeechHistory {
   private static let busyAbove: UInt8 = 4
   /// The noise floor rises only after this many levels above it: 15 s.
   private static let floorWindow = 750
-  /// The number of decibels above the noise floor that a level must reach to count.
+  /// A level less than this many decibels above the noise floor is scored as silence.
   private static let floorMargin = 10
   private static let levelsPerMedium = 5
 

@@ -2,7 +2,7 @@ package import Wire
 
 /// Lists the loudest participants per interval, or reports silence.
 ///
-/// Levels are averaged per interval; participants with too few packets do not count. Ties are
+/// Levels are averaged per interval; participants with too few packets are left out. Ties are
 /// broken by order of joining. Intervals are on a grid that starts at instant zero.
 package struct LoudestSpeakers: Machine {
   package enum Input: Hashable, Sendable {
@@ -53,7 +53,7 @@ package struct LoudestSpeakers: Machine {
     var count = 0
   }
 
-  /// The number of packets in an interval below which a participant does not count.
+  /// A participant with fewer packets than this in an interval is left out.
   private static let leastPackets = 10
 
   private let settings: Settings

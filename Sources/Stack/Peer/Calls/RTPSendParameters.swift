@@ -82,7 +82,7 @@ public struct RTPSendParameters: Hashable, Sendable, Codable {
     }
   }
 
-  /// The identifier of the getParameters call, which allows the parameters to be set only once.
+  /// The identifier of the getParameters call that returned these parameters; they can be set once.
   public var transactionId: String
   /// The encodings: one, or one per simulcast layer.
   public var encodings: [RTPEncoding]

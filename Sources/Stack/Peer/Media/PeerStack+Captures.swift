@@ -60,8 +60,7 @@ extension PeerStack {
 
   /// The size limit in bytes for H.264 units if each must fit in a packet (RFC 6184 section 6.2).
   ///
-  /// It leaves room for all header extensions, and for the encoder, which exceeds its limit
-  /// slightly.
+  /// It leaves room for all header extensions, and for an encoder that slightly exceeds its limit.
   private static let unitLimit = 1_000
 
   /// Returns the parameters for capturing a track, or nil if the track should not be sent now.

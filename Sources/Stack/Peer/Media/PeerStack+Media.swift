@@ -32,7 +32,7 @@ extension PeerStack {
     case .rtcpBlock(let record):
       emit(.rtcp(record))
       bundle.record(isGoodbye: record.isInbound && record.type == "bye", at: now)
-      // A sender report maps RTP times to the sender's clock, which tracks are synchronised by.
+      // A sender report maps RTP times to the sender's clock, by which tracks are synchronised.
       if record.isInbound, record.type == "sr" { alignPlayouts() }
     case .streamBegan: break
     case .streamEnded(let mid, _):
@@ -118,7 +118,8 @@ extension PeerStack {
 
   // MARK: Sent tracks
 
-  /// Handles an application's media for a sender.
+  /// Passes the application's media to a sender; ignored unless the sender is running with the
+  /// application as its source.
   func capture(_ media: CapturedMedia, for transceiver: UInt32) {
     feed(
       .media(media, from: [], limit: videoLimit(of: transceiver)), to: transceiver,

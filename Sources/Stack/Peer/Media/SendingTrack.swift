@@ -23,7 +23,7 @@ struct SendingTrack: Machine {
     /// Sends DTMF tones in place of audio.
     case tones(KeyTones)
     case requestKeyframe
-    /// The share of packets that the remote peer reported lost, from 0 to 255.
+    /// The fraction of packets that the remote peer reported lost, in 1/256.
     case lossReported(UInt8)
     /// Sets the video encoder's bit rate in bit/s.
     case bitrate(UInt64)

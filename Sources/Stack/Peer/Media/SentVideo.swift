@@ -294,7 +294,8 @@ struct SentVideo {
 
   // MARK: Encoded video
 
-  /// Handles a frame that the application encoded; returns nil if the codec was not negotiated.
+  /// Decides whether to send a frame that the application encoded; returns nil if its codec was not
+  /// negotiated.
   mutating func accept(
     encoded bytes: [UInt8], _ codec: CodecName, limit: UInt64?, isEnabled: Bool, at now: Instant
   ) -> StreamCapture.Verdict? {

@@ -90,7 +90,7 @@ struct OutboundTracks {
     return longest
   }
 
-  /// Handles arrival feedback.
+  /// Expects retransmissions of the latest packets that arrival feedback reports lost.
   ///
   /// libwebrtc immediately retransmits packets that were lost after the last arrival, because the
   /// receiver cannot have noticed their loss yet.

@@ -118,7 +118,7 @@ extension PeerStack {
     drive(bundle, .remoteCandidate(candidate.candidate, parsed))
   }
 
-  /// The parameters of this leg's transports; new credentials if an ICE restart was requested.
+  /// The parameters of this leg's transports, with new credentials if an ICE restart was requested.
   private var nextTransports: [LocalTransport] { bundles.all.map { $0.transport.localParameters } }
 
   // MARK: Packets

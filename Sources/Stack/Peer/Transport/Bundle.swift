@@ -117,7 +117,7 @@ struct BundleTable {
   private(set) var bitrateLimits: (minimum: UInt64?, maximum: UInt64?) = (nil, nil)
   /// The addresses to gather on, once known.
   private(set) var interfaces: [IPAddress]?
-  /// Each address's network type, including addresses that are gone; never iterated.
+  /// Each address's network type, including addresses that are gone; used only for look-ups.
   private var networkTypes: [IPAddress: NetworkType] = [:]
 
   /// The maximum number of stored addresses; a host has a few at a time.

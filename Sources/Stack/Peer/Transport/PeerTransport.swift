@@ -225,7 +225,8 @@ package struct PeerTransport: Machine, ~Copyable {
   /// Starts the handshake and its time limit, once the roles are settled and there is a path.
   ///
   /// Different fingerprints mean a new association (RFC 8842 section 4) with the peer at the other
-  /// end of the path that ICE finds. Until then, media continues with the previous keys.
+  /// end of the path that ICE finds. Until ICE has found that path, media continues with the
+  /// previous keys.
   private mutating func startDTLSIfReady() {
     guard path != nil, let remote = peer.described,
       let input = keys.begin(with: remote, pathIsOld: currentPath.isOld)

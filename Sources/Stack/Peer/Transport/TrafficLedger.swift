@@ -7,7 +7,7 @@ package struct TrafficCount {
   /// The instant at which the last packet was counted; nil before the first.
   package private(set) var last: Instant?
 
-  /// Counts a packet of the given size.
+  /// Counts a packet of this many bytes, and records the instant.
   mutating func add(_ size: Int, at now: Instant) {
     packets += 1
     bytes += UInt64(size)
@@ -78,7 +78,7 @@ package struct TrafficLedger {
     entries.last { $0.pair == pair && $0.remote == remote && $0.local == local }
   }
 
-  /// Counts a packet between two addresses.
+  /// Counts a packet in the totals, and for the newest pair with these addresses if there is one.
   mutating func count(
     _ size: Int, isInbound: Bool, _ local: SocketAddress, _ remote: SocketAddress, at now: Instant
   ) {
@@ -97,7 +97,7 @@ package struct TrafficLedger {
     }
   }
 
-  /// Counts packets that the socket refused.
+  /// Counts packets that the socket refused, for the newest pair with these addresses.
   mutating func countDiscarded(
     packets: Int, bytes: Int, _ local: SocketAddress, _ remote: SocketAddress
   ) {

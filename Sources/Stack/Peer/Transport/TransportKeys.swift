@@ -5,7 +5,8 @@ package import Wire
 
 extension PeerTransport {
   package enum Input {
-    /// A packet in the clear to send with a code point (RFC 2474); dropped while there are no keys.
+    /// A packet in the clear to send with a code point (RFC 2474); dropped unless there are keys
+    /// and a path.
     case rtp([UInt8], codePoint: UInt8 = 0)
     case rtcp([UInt8], codePoint: UInt8 = 0)
     /// An SCTP packet to send.

@@ -21,7 +21,8 @@ struct TransportPath {
     self.isRelayed = isRelayed
   }
 
-  /// Records that ICE is looking for a new path; the current one stays in use until it is found.
+  /// Records that ICE is looking for a new path; until ICE selects one, the current path stays in
+  /// use.
   mutating func restart() { isOld = true }
 
   /// Stores a handshake message until there is a path, up to a limit.
@@ -55,7 +56,8 @@ struct CandidatePool {
   /// Discards the previous generation's outputs.
   mutating func restart() { kept = [] }
 
-  /// Holds back a gathering output; returns false for other outputs and once the pool was emptied.
+  /// Holds back a gathering output; returns false for other outputs, and unless the pool is being
+  /// filled.
   mutating func holdsBack(_ output: ICEAgent.Output) -> Bool {
     guard isFilling else { return false }
     switch output {
@@ -173,7 +175,7 @@ struct LocalRestart {
 
 // MARK: - PeerParameters
 
-/// The ICE generation and the known candidates in the remote peer's descriptions.
+/// The remote peer's ICE generation, and its candidates from descriptions and trickling.
 struct PeerParameters {
   /// How new parameters differ from the previous parameters.
   enum Change: Equatable {
@@ -181,7 +183,7 @@ struct PeerParameters {
     case sameGeneration
     /// The credentials are the first ones, or answer a local offer.
     case credentials
-    /// The remote peer restarted ICE, which the local peer has to answer (RFC 8445 section 9).
+    /// The remote peer restarted ICE, so the local peer has to restart it too (RFC 8445 section 9).
     case restart
   }
 

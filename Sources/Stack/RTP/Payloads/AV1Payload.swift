@@ -41,7 +41,7 @@ package struct AV1Payload: Hashable, Sendable {
 
   // MARK: Frames
 
-  /// Parses a packet whose content is the whole payload; nil if it is malformed.
+  /// Parses a payload, which becomes the packet's content unchanged; nil if it is malformed.
   ///
   /// `join` reassembles the OBUs across packets.
   static func videoFrame(_ payload: RawSpan) -> VideoPacket? {
@@ -179,7 +179,8 @@ extension PayloadFormat {
 extension FormatRules {
   /// The rules for AV1, whose formats differ by profile.
   ///
-  /// An answer repeats the peer's level and tier, because all can be received (AV1 RTP section 7).
+  /// An answer repeats the peer's level and tier, because every level and tier can be received (AV1
+  /// RTP section 7).
   static let av1 = FormatRules(
     variant: FormatRules.profile("profile", usual: "0").variant,
     answer: { parameters in
@@ -220,7 +221,7 @@ package struct AV1Unit: Hashable, Sendable {
 
   /// The header bit that announces a size (`obu_has_size_field`).
   package static let sizeBit: UInt8 = 0x02
-  /// The temporal delimiter before each temporal unit, which has no payload (section 7.5).
+  /// The temporal delimiter, an OBU without payload that precedes each temporal unit (section 7.5).
   package static let delimiter: [UInt8] = [0x12, 0]
 
   /// Parses the unit at an offset; a unit without a size extends to the end.

@@ -213,8 +213,8 @@ package struct H264ProfileLevelID: Hashable, Sendable {
 extension FormatRules {
   /// The rules for H.264, whose formats differ by packetization mode and profile.
   ///
-  /// An answer repeats the peer's `profile-level-id`: levels may differ, and all can be received
-  /// (RFC 6184 section 8.2.2).
+  /// An answer repeats the peer's `profile-level-id`: levels may differ, and every level can be
+  /// received (RFC 6184 section 8.2.2).
   static let h264 = FormatRules(
     variant: { h264Variant($0) },
     answer: { parameters in
@@ -233,7 +233,7 @@ extension FormatRules {
     return .h264(packetizationMode: mode, id.profile)
   }
 
-  /// Returns the H.264 fmtp value in the order browsers use.
+  /// Returns the H.264 fmtp value, with its parameters in the order that browsers use.
   static func h264(_ profileLevelID: String, mode: UInt8) -> String {
     "level-asymmetry-allowed=1;packetization-mode=\(mode);profile-level-id=\(profileLevelID)"
   }

@@ -167,8 +167,8 @@ package struct PayloadPrefix: Hashable, Sendable {
     return PayloadPrefix { descriptor.write(into: &$0) }
   }
 
-  /// Returns a VP9 descriptor in flexible mode: every frame names the previous frame, so no pattern
-  /// has to be signaled.
+  /// Returns a VP9 descriptor in flexible mode: every frame but a key frame names the previous
+  /// frame, so no pattern has to be signaled.
   static func vp9(pictureID: UInt16, isKey: Bool, isFirst: Bool, isLast: Bool) -> PayloadPrefix {
     var descriptor = VP9Descriptor()
     descriptor.pictureID = PictureID(pictureID)
@@ -231,7 +231,7 @@ package struct VideoPacket: Hashable, Sendable {
 
   /// The bytes a packet adds to its frame.
   package enum Content: Hashable, Sendable {
-    /// A range of the payload, which is used as it is.
+    /// This range of the payload, unchanged.
     case slice(Range<Int>)
     /// Bytes converted from the payload.
     case bytes([UInt8])
@@ -240,12 +240,12 @@ package struct VideoPacket: Hashable, Sendable {
   package var beginning = Beginning.no
   /// Whether this packet shows that a decoder can start with its frame.
   package var isKey = false
-  /// The frames that this one depends on, according to the payload descriptor.
+  /// The frames on which the packet's frame depends, according to the payload descriptor.
   package enum Dependency: Hashable, Sendable {
     /// Temporal layer and TL0PICIDX; a sync frame depends only on the base layer (RFC 7741
     /// section 4.2, RFC 9628 section 4.2).
     case layer(temporal: UInt8, base: UInt8, isSync: Bool)
-    /// The frames that this one depends on, as distances back (RFC 9628 section 4.2).
+    /// The distances back to these frames (RFC 9628 section 4.2).
     case pictures([UInt8])
   }
 

@@ -124,7 +124,7 @@ package struct VP9Descriptor: Hashable, Sendable {
   package var layer: Layer?
   /// TL0PICIDX; only in non-flexible mode.
   package var baseLayerIndex: UInt8?
-  /// The frames that this one depends on, as distances back: at most three, 7 bits each.
+  /// The distances back to the frames that this one depends on: at most three, 7 bits each.
   package var references: [UInt8] = []
   /// The layers and the frame pattern; present in packets that start a key frame.
   package var structure: VP9ScalabilityStructure?
@@ -199,7 +199,7 @@ package struct VP9ScalabilityStructure: Hashable, Sendable {
   package struct GroupPicture: Hashable, Sendable {
     package var temporal: UInt8
     package var isSwitchingPoint: Bool
-    /// The pictures that this one depends on, as distances back: at most three.
+    /// The distances back to the pictures that this one depends on: at most three.
     package var references: [UInt8]
 
     package init(temporal: UInt8, isSwitchingPoint: Bool, references: [UInt8]) {

@@ -96,7 +96,7 @@ package struct LocalMediaID: Hashable, Comparable, Sendable, Codable {
   }
 }
 
-/// Audio or video of a remote participant, to which others can subscribe.
+/// Audio or video of a remote participant, to which other participants can subscribe.
 package struct PublishedMedia: Hashable, Sendable, Codable {
   package var id: MediaID
   package var owner: String

@@ -88,7 +88,7 @@ package struct SignalingProtocols: Sendable {
 // MARK: - All protocols
 
 extension SignalingProtocols {
-  /// All supported room protocols.
+  /// The protocols that Retake includes.
   package static var all: SignalingProtocols {
     var protocols = SignalingProtocols()
     protocols.add(JanusMachine.self)

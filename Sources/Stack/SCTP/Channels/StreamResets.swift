@@ -76,7 +76,7 @@ struct StreamResets {
   ///
   /// - Parameters:
   ///   - most: how many streams fit into a request; 0 if the peer does not support resets.
-  ///   - lastNumber: the last chunk sent.
+  ///   - lastNumber: the number of the last chunk sent.
   /// - Returns: whether there is a request.
   mutating func ask(for streams: [UInt16], most: Int, lastNumber: UInt32) -> Bool {
     let asked = streams + refused.prefix(max(0, most - streams.count))

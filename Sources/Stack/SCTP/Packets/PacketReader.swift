@@ -100,8 +100,8 @@ struct ChunkReader: ~Escapable {
 struct PacketHeader: Hashable {
   let tag: UInt32
   let first: ChunkType
-  /// Whether the first chunk's T bit is set, so that the tag is the sender's own, copied from the
-  /// packet that it answers.
+  /// Whether the first chunk's T bit is set, in which case the tag is the sender's own, copied from
+  /// the packet that the sender answers.
   let isReflected: Bool
 
   /// Parses the header; nil if the packet is too short, is for other ports, or is damaged.

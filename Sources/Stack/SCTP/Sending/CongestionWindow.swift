@@ -19,7 +19,8 @@ struct CongestionWindow {
   /// Creates the window for a new path.
   init(packetSize: Int) {
     chunkSize = packetSize - PacketBuilder.header
-    // The window for IPv6, which allows the same number of packets over IPv4 (section 7.2.1).
+    // 4344 bytes are for IPv6; the 4404 bytes for IPv4 would allow the same number of packets of
+    // the usual size (section 7.2.1).
     bytes = min(4 * chunkSize, max(2 * chunkSize, 4344))
   }
 
@@ -129,7 +130,7 @@ struct RoundTrip {
     if timed == nil { timed = (number, now) }
   }
 
-  /// Ends the timed chunk's measurement, which counts only if the chunk was sent once (rule C5).
+  /// Ends the timed chunk's measurement, which is used only if the chunk was sent once (rule C5).
   mutating func finish(_ number: UInt32, transmissions: Int, at now: Instant) {
     guard let timed, timed.number == number else { return }
     if transmissions == 1 { measure(now - timed.at) }

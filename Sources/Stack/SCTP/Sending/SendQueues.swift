@@ -62,7 +62,8 @@ struct SendQueues {
 
   private var queues: [Queue] = []
   private var schedule = SendSchedule()
-  /// The channel in the middle of a message, which must be finished before others may send.
+  /// The channel that is in the middle of a message and must finish it before others may send; nil
+  /// if there is none.
   private var unfinished: Int?
   private var nextMessage: UInt64 = 0
 
@@ -274,7 +275,7 @@ struct SendSchedule {
     turns.insert(Turn(time: time, channel: channel))
   }
 
-  /// Removes the channel whose turn it is.
+  /// Removes the channel whose turn it is, and advances `now` to that channel's virtual time.
   mutating func popFirst() {
     if let first = turns.popMin() { now = first.time }
   }

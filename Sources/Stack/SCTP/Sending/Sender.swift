@@ -144,8 +144,8 @@ struct Sender {
       if isFree { freeRoom -= chunk.size }
       sent.resend(at: index)
       counters.chunksRetransmitted += 1
-      // The acknowledgement of the timed chunk may have to wait for this retransmission, so its
-      // round trip is not measured (RFC 9260 section 6.3.1, rule C5).
+      // The acknowledgement of the timed chunk may have to wait for this retransmission, so the
+      // measurement is discarded (RFC 9260 section 6.3.1, rule C5).
       if let timed = roundTrip.timedNumber, sent.place(of: timed) >= index { roundTrip.cancel() }
       lastSent = now
       return .chunk(
@@ -247,8 +247,9 @@ struct Sender {
       return .failed(Self.impossible)
     }
     if progress.bytes > 0 { roundTrip.settle() }
-    // During a recovery in which the cumulative number advances, all missing reports are counted
-    // (section 7.2.4).
+    // Chunks below the highest newly acknowledged number get a missing report; during a recovery in
+    // which the cumulative number advances, so do all others below the highest number in a gap
+    // report (section 7.2.4).
     let isRecovering = window.recoveryPoint != nil && progress.advanced
     window.advance(to: cumulative)
     window.acknowledge(progress.bytes, flight: flight)

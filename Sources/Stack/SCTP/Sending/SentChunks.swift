@@ -18,7 +18,7 @@ struct SentChunk {
   var bytes: [UInt8]
   var offset: Int
   var count: Int
-  /// Bytes that count in the windows: payload and header.
+  /// The bytes that the windows count: header, payload and padding.
   var size: Int
   /// The message's number within the association.
   var message: UInt64
@@ -132,7 +132,7 @@ struct SentChunks {
   /// Counts a report of later chunks; returns true at the third, which means a loss (RFC 9260
   /// section 7.2.4).
   ///
-  /// Only chunks sent after this one's last transmission count.
+  /// Reports of chunks sent before this one's last transmission are ignored.
   mutating func strike(at index: Int, by newest: UInt32) -> Bool {
     guard chunks[index].fate == .outstanding, !chunks[index].strikeFloor.isNewer(than: newest)
     else { return false }

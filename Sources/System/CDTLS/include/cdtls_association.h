@@ -74,7 +74,7 @@ int cdtls_handshake(cdtls_association *dtls, const uint8_t *datagram, size_t len
 
 /// Reads application data from a datagram, or with NULL from the rest of the previous datagram.
 ///
-/// Returns the number of bytes of one message, WAITING when there are none, CLOSED or FAILED.
+/// Returns the length of one message in bytes, WAITING if there is none, CLOSED or FAILED.
 int cdtls_read(cdtls_association *dtls, const uint8_t *datagram, size_t length, uint8_t *data,
                        size_t capacity);
 

@@ -25,8 +25,8 @@ const cdtls_randomness *cdtls_randomness_use(const cdtls_randomness *randomness)
 
 /// Returns the library context shared by all associations of the process; NULL if OpenSSL fails.
 ///
-/// It lives as long as the process: a context for each peer would need half a megabyte and two of
-/// the process's 1,024 thread-specific keys, which would limit it to some 500 peers. No
+/// It lives as long as the process. A context for each peer would need half a megabyte and two
+/// thread-specific keys; a process has 1,024 of these keys, enough for some 500 peers. No
 /// configuration files are read.
 OSSL_LIB_CTX *cdtls_library_shared(void);
 

@@ -1,7 +1,7 @@
 /// Files embedded in the binary as strings.
 ///
-/// They are in C, because the Swift compiler would need half a minute for the same bytes as array
-/// literals.
+/// They are in C, because the Swift compiler would need half a minute to compile the same bytes as
+/// array literals.
 #ifndef CFILES_H
 #define CFILES_H
 

@@ -9,7 +9,7 @@
 
 #include "csockets_net.h"
 
-/// Opens a UDP socket on a port of all addresses of one family, shared with other programs.
+/// Opens a UDP socket on all addresses of one family, at a port that other programs may share.
 ///
 /// It receives datagrams of joined groups, including datagrams from this host. Returns the
 /// descriptor.

@@ -18,7 +18,7 @@ typedef struct {
   uint8_t family;
   /// The port in host order.
   uint16_t port;
-  /// The kernel's number of the interface of a link-local IPv6 address, or 0.
+  /// For a link-local IPv6 address, the kernel's number of its interface; 0 for others.
   uint32_t scope;
 } csockets_address;
 

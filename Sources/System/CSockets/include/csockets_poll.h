@@ -37,8 +37,8 @@ int csockets_poll_remove(int poll, int descriptor);
 /// Waits until a descriptor is ready or the time-out has expired, and returns up to `count` (at
 /// most 64) events.
 ///
-/// A negative time-out in milliseconds waits without limit. An interrupting signal returns 0
-/// events.
+/// A negative time-out in milliseconds waits without limit. If a signal interrupts the wait, 0
+/// events are returned.
 int csockets_poll_wait(int poll, csockets_event *events, int count, int timeout_ms);
 
 /// Creates a timer on CLOCK_MONOTONIC that is readable once it is due.

@@ -167,7 +167,7 @@ package final class FreeRun {
   /// Runs a peer until it has shown the frames that arrived before its end, so that the same frames
   /// count for any buffer size.
   ///
-  /// Other outputs from that time do not count, because it is not in the recording.
+  /// Other outputs after the end are ignored, because the recording does not cover that time.
   private func drain(_ index: Int) {
     guard !peers[index].isDrained else { return }
     peers[index].isDrained = true

@@ -18,7 +18,7 @@ package struct RingTrigger: Sendable, Hashable {
 
   package init(key: String, words: String) { (self.key, self.words) = (key, words) }
 
-  /// Returns a trigger for an explicit request, which always writes a take.
+  /// Returns a trigger for an explicit request, which never counts as a repetition.
   package static func signal(_ name: String) -> RingTrigger { RingTrigger(key: "", words: name) }
 }
 
@@ -39,7 +39,7 @@ package final class RingPlan: Sendable {
     package var length = Interval.seconds(60)
     /// The memory limit of all rings together, in bytes.
     package var bytesMaximum = 64 << 20
-    /// The maximum number of takes that all recorders together write.
+    /// The maximum number of takes that all recorders together write, or keep if `removesOldest`.
     package var takesMaximum = 20
     /// Whether the oldest take is removed to make room for a new one.
     package var removesOldest = false

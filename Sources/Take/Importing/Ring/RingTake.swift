@@ -84,7 +84,7 @@ package enum RingWish: Sendable, Hashable {
   case finding(String)
   case condition(StepCondition)
 
-  /// Searches a take of the ring.
+  /// Searches a take written from the ring for this condition.
   ///
   /// - Returns: the triggers; empty if the condition is not met.
   func search(_ take: String, _ written: RingTake.Written, _ findings: () throws -> TakeFindings)

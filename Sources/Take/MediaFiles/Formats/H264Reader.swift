@@ -6,7 +6,7 @@ import Wire
 package struct H264AccessUnit: Hashable, Sendable {
   /// The NAL units with start codes; a key frame begins with all parameter sets.
   package var bytes: [UInt8]
-  /// Whether a decoder can begin here.
+  /// Whether a decoder can begin with this frame.
   package var isKey: Bool
 }
 

@@ -124,7 +124,7 @@ package enum IVFWriter {
     return bytes
   }
 
-  /// Returns a video frame's header.
+  /// Returns the 12 bytes before a frame in the file: its size in bytes, and its time in ticks.
   package static func frameHeader(byteCount: Int, time: UInt64) -> [UInt8] {
     var bytes: [UInt8] = []
     append(UInt64(UInt32(clamping: byteCount)), 4, to: &bytes)

@@ -3,7 +3,7 @@ import RTP
 /// Writes encoded H.264 video frames into a fragmented MP4 file (ISO/IEC 14496-12 and -15), one
 /// fragment from each key frame to the next.
 package struct MP4Writer {
-  /// An encoded frame: NAL units that are each preceded by their length.
+  /// An encoded frame: NAL units, each preceded by its length.
   private struct Sample {
     var at: Int64
     var bytes: [UInt8]

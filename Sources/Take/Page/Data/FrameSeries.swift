@@ -12,7 +12,7 @@ struct FrameSeries {
 
   private struct Format {
     var place: Int
-    /// Twice the outcome's index, plus 1 if a decoder can start here.
+    /// Twice the outcome's index, plus 1 if a decoder can start with this frame.
     var flags: Int64
     var isVideo: Bool
     /// Whether the frames are received video that was displayed.

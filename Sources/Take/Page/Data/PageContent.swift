@@ -6,9 +6,9 @@ package import Tape
 /// to.
 ///
 /// This is the contract between Swift and the page's script, described in the article on the page:
-/// only `columns.js` parses the bytes, and only `take.js` the object. While a take grows, its
-/// content can be read again: then `packets` and `frames` in `series` have only additions;
-/// everything else is complete each time.
+/// only `columns.js` and `series.js` read the bytes, and only `reading.js` reads the object. While
+/// a take grows, its content can be read again: then `packets` and `frames` in `series` have only
+/// additions; everything else is complete each time.
 package struct PageContent: Sendable {
   private let path: String
   private var packets = PacketSeries()

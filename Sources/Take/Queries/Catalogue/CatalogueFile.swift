@@ -161,7 +161,7 @@ struct CatalogueFile {
   private static func prepare(_ connection: borrowing SQLiteConnection, isNew: Bool)
     throws(SQLiteError)
   {
-    // The file has no readers before it is complete, and is discarded if that fails.
+    // The file has no readers before it is complete, and is discarded if writing it fails.
     try connection.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
     guard isNew else { return }
     for statement in CatalogueSchema.creation { try connection.execute(statement) }

@@ -192,8 +192,9 @@ extension TakeCatalogue {
   /// Returns the takes that have findings with one of the ids, or with at least the lowest of the
   /// severities.
   ///
-  /// The severities of symptoms do not count. Each take has the number of matching findings, in
-  /// which a cause and its symptoms count once, and the text of the first cause.
+  /// A symptom matches by its id but not by its severity. Each take is returned with the number of
+  /// its matching findings, where a cause and its symptoms count once, and with the text of the
+  /// first such cause.
   package func offences(severities: [FindingSeverity], ids: [String]) throws(TapeError)
     -> [(take: String, count: Int, first: String)]
   {

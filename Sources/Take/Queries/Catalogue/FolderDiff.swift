@@ -181,7 +181,8 @@ package struct FolderDiff: Sendable {
     let labels = sides.map { Set($0.labelled.keys) }
     let common = labels[0].intersection(labels[1]).sorted()
     commonLabels = common.count
-    // If no label occurs in both folders, labels do not pair takes.
+    // If the folders have no label in common, labels do not identify pairs, so none is listed as
+    // unpaired.
     onlyLabels =
       common.isEmpty
       ? [[], []]

@@ -174,7 +174,8 @@ package struct TakesQuery: Sendable {
     let united: CatalogueDatabase
     do throws(SQLiteError) {
       united = CatalogueDatabase(try Self.table(names))
-      // Preparing the second query first reports an error in it without reading the takes.
+      // The second query is prepared first, so that an error in it is reported before the takes
+      // are read.
       _ = try united.connection.prepare(second)
       let marks = names.map { _ in "?" }.joined(separator: ", ")
       let insert = try united.connection.prepare("INSERT INTO rows VALUES (\(marks))")

@@ -78,7 +78,7 @@ extension CallFacts {
   }
 
   /// Assigns repair streams to the streams that they repair: by `a=ssrc-group:FID` (RFC 5576
-  /// section 4.2), or else to the only video in that direction.
+  /// section 4.2), or else to the only video stream in the same direction.
   private mutating func findRepairs(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     var groups: [Int64: Int64] = [:]
     let texts = try connection.prepare(
@@ -120,8 +120,8 @@ extension CallFacts {
 
   /// Marks a stream as the repair of its original, and assigns the original's kind and track to it.
   ///
-  /// If no description names the original, it is the video sent in that direction, provided there
-  /// is only one.
+  /// If no description names the original, the only other video stream in the repair stream's
+  /// direction is assumed; if there is not exactly one, nothing changes.
   private mutating func adopt(_ place: Int) {
     let stream = streams[place]
     let others = streams.filter {

@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-/// A take's facts for rules in Swift, from few passes over its tables.
+/// A take's facts for rules in Swift, collected in a few passes over its tables.
 ///
 /// Packets are counted per stream and interval, so memory depends on the call's length, not on the
 /// number of packets.

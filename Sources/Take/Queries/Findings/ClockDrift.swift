@@ -3,10 +3,10 @@ import Wire
 /// The drift of a stream's media clock relative to time at the recorder.
 ///
 /// The fastest packet in each second has no jitter and waited for no other packet. A drifting clock
-/// changes its delay by the same amount every second. Other changes are excluded. A longer path, or
-/// samples that a starved process never captured, change the delay suddenly, so delays before and
-/// after cannot be compared. A queue that fills and empties, or a machine under load, changes it
-/// differently in each third of the time.
+/// changes that packet's delay by the same amount every second. Other changes are excluded. A
+/// longer path, or samples that a starved process never captured, change the delay suddenly, so
+/// delays before and after cannot be compared. A queue that fills and empties, or a machine under
+/// load, changes the delay differently in each third of the time.
 struct ClockDrift: Sendable {
   /// The drift in millionths, that is microseconds per second; positive if media arrives too
   /// slowly.
@@ -26,8 +26,8 @@ struct ClockDrift: Sendable {
     var delay: Double
   }
 
-  /// A step between two seconds is always attributed to the clock if it differs from the usual step
-  /// by less than this, in microseconds.
+  /// A step in the delay never cuts a run if it differs from the usual step by less than this, in
+  /// microseconds.
   private static let leastStep = 1500.0
   /// The minimum number of consecutive seconds that are compared.
   private static let leastRow = 5
@@ -39,8 +39,8 @@ struct ClockDrift: Sendable {
   ///   - starved: seconds in which the recording process got no processor time.
   ///   - least: the minimum number of comparable seconds.
   /// - Returns: nil if fewer than `least` seconds or less than four fifths of all seconds are
-  ///   comparable, or if a third of the time or more than a fifth of the steps contradict the
-  ///   drift.
+  ///   comparable, or if one third of the time, or more than a fifth of the steps between seconds,
+  ///   contradicts the drift.
   init?(_ seconds: [StreamTiming.Second], starved: Set<Int64> = [], least: Int) {
     let usable = seconds.filter { $0.packets >= 5 && !starved.contains($0.second) }
     let rows = Self.rows(usable)
@@ -131,7 +131,7 @@ struct ClockDrift: Sendable {
     return slopes.count >= 6 ? middle(of: slopes) : nil
   }
 
-  /// Returns whether four in five seconds moved the delay by about the slope.
+  /// Returns whether the delay changes by about the slope in at least four of five seconds.
   ///
   /// If samples are dropped now and then, the delay moves in steps, which have a slope too.
   private static func isSteady(_ rows: [[Point]], _ slope: Double) -> Bool {

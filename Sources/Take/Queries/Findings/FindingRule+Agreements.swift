@@ -82,7 +82,7 @@ extension FindingRule {
       + "waits as server too, or its DTLS packets do not get through"
   }
 
-  /// Finds checks refused with 401, because their MESSAGE-INTEGRITY was computed with a different
+  /// Finds checks refused with 401 because their MESSAGE-INTEGRITY was computed with a different
   /// password (RFC 8445 section 7.3): signaling changed `a=ice-pwd`, or mixed up two calls'
   /// descriptions.
   ///

@@ -217,8 +217,8 @@ package enum FindingBasis: Sendable, Hashable {
       }
   }
 
-  /// Returns the confidence of a detection, and why it is not higher; an empty reason if it is
-  /// certain.
+  /// Returns the confidence of a detection, and why it is not higher; the reason is empty for a
+  /// certain detection.
   ///
   /// - Parameters:
   ///   - rule: the detection's rule.

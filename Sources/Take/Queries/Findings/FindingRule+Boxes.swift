@@ -5,7 +5,7 @@ import Wire
 // firewalls that block data channels.
 
 extension FindingRule {
-  /// Finds media that arrives from a new address, which was not signaled: a NAT restarted or lost a
+  /// Finds media that arrives from a new address that was not signaled: a NAT restarted or lost a
   /// mapping, or a machine moved to another network.
   ///
   /// A path that ICE negotiated, or selected among candidates, does not count.
@@ -217,7 +217,7 @@ extension FindingRule {
       var before: [Int64] = []
       var since: [Int64] = []
       while try rows.step() {
-        // A loss is noticed only with the next packet, and the packets just before may be large.
+        // A loss is noticed only at the next packet, and large packets may arrive just before it.
         if rows.integer(0) < first &- 100_000_000 {
           before.append(rows.integer(1))
         } else if rows.integer(0) > first &+ 200_000_000, rows.integer(0) <= last {

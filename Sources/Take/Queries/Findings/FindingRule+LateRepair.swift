@@ -41,7 +41,7 @@ extension FindingRule {
       var place = 4
       while place +| hold < delays.count {
         let earlier = delays[max(0, place -| 5)..<place].compactMap { $0 }
-        // Before the first frame there is nothing to compare with.
+        // With fewer than three earlier seconds, there is nothing to compare with.
         let before = earlier.count >= 3 ? median(earlier) : Int64.max / 2
         let after = delays[(place +| 1)...(place +| hold)].compactMap { $0 }
         guard let lowest = after.min(), after.count == hold,
@@ -245,7 +245,7 @@ extension FindingRule {
       FROM judged WHERE is_sent OR is_last AND NOT is_alive
     """
 
-  /// Finds an audio sender that paused: its microphone was removed, or its page suspended.
+  /// Finds an audio sender that paused: its microphone was removed, or its page was suspended.
   static let pausedAudio = FindingRule(
     id: "audio-paused", severity: .low, title: "Audio paused by its sender",
     silentUnder: ["media-switched-off"],

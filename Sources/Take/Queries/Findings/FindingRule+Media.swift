@@ -1,4 +1,4 @@
-// Rules about media of any kind that does not arrive.
+// Rules about media that does not arrive, whatever its kind.
 
 extension FindingRule {
   // MARK: Negotiated media

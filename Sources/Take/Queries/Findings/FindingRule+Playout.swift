@@ -210,7 +210,7 @@ extension FindingRule {
         })
       else { continue }
       let outages = facts.perception.concealments.filter { one in
-        // A sender that pauses (DTX, a removed microphone) has no packets missing.
+        // When a sender pauses (DTX, a removed microphone), no packets are missing.
         one.peer == track.peer && one.track == track.track
           && Double(one.to -| one.from + 20_000_000) / 1e6 >= limits["least_outage"]
           && isMissing(stream, one.from, one.to, facts)

@@ -57,7 +57,7 @@ extension FindingRule {
     return seconds.filter { Double($0.sizes.count) >= frames }
   }
 
-  /// Returns the largest quantiser of a codec.
+  /// Returns a codec's coarsest quantiser, the upper end of its scale.
   static func quantiserScale(_ codec: String) -> Double {
     ["vp8": 127, "vp9": 255, "av1": 255, "h264": 51][codec] ?? 255
   }

@@ -6,7 +6,8 @@ import Wire
 extension FindingRule {
   /// Finds packets that arrive out of order.
   ///
-  /// libwebrtc counts a late packet as lost until it arrives; LiveKit then subtracts it.
+  /// libwebrtc counts a late packet as lost until it arrives; LiveKit then subtracts it from the
+  /// lost packets.
   static let reordering = FindingRule(
     id: "reordering", severity: .low, title: "Packets out of order", scope: .flow,
     thresholds: [

@@ -81,8 +81,8 @@ extension FindingRule {
     return found
   }
 
-  /// Returns whether an answer names no format of a section although the offer has the codecs that
-  /// every endpoint must have (RFC 7742 section 5, RFC 7874 section 3).
+  /// Returns whether an answer accepts none of a section's formats although the offer has the
+  /// codecs that every endpoint must have (RFC 7742 section 5, RFC 7874 section 3).
   ///
   /// The answering side does not support this kind of media, for example an audio-only service.
   private static func isUnsupported(

@@ -278,7 +278,7 @@ extension FindingRule {
           guard let first = run.first, let last = run.last, run.count >= 3,
             last.highest &- first.highest >= Int64(saturating: limits["least_packets"])
           else { continue }
-          // The time at which this peer sent the sender report that the first block refers to.
+          // About a round trip after this peer sent the sender report that the first block names.
           let from = first.at &- first.sinceLastSent *| 1_000_000_000 / 65_536
           let missed = own.filter { $0 > from && $0 < last.at &- 300_000_000 }
           guard missed.count >= 3, let since = missed.first,

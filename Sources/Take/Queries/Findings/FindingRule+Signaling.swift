@@ -247,7 +247,7 @@ extension FindingRule {
     }
     for way in facts.network.channels.ways {
       let isLonely = facts.peer(way.peer).map { $0.other == nil || $0.isObserved } ?? true
-      // Without DTLS 1.2 record numbers, losses show at a receiver by the chunk numbers.
+      // Without DTLS 1.2 record numbers, a receiver's losses show in the chunk numbers.
       let isCounted = facts.network.datagrams.records.contains {
         $0.peer == way.peer && $0.direction == .inbound
       }

@@ -104,8 +104,8 @@ extension FindingRule {
       impact: FindingImpact(withoutMedia: seconds, count: silence.missing))
   }
 
-  /// Returns the number of media packets that the other end sent during a silence; nil if that end
-  /// is not in the take.
+  /// Returns the number of media packets that the other end sent during a silence; nil if the take
+  /// did not record that end, or if the silence is too short to tell.
   private static func sentMeanwhile(
     to peer: CallFacts.Peer, _ silence: NetworkFacts.Silence, _ facts: CallFacts
   ) -> Int64? {
@@ -121,8 +121,8 @@ extension FindingRule {
     }
   }
 
-  /// Returns how long the other end's process did not run during a silence, in nanoseconds; 0 if
-  /// the take lacks that end.
+  /// Returns the longest time for which the other end's process did not run during a silence, in
+  /// nanoseconds; 0 if the take did not record that end.
   private static func sleep(
     to peer: CallFacts.Peer, _ silence: NetworkFacts.Silence, _ facts: CallFacts
   ) -> Int64 {
@@ -311,7 +311,8 @@ extension FindingRule {
     return found
   }
 
-  /// Returns whether the packets around silences were also sent far apart, by their abs-send-time.
+  /// Returns whether the packets around silences were also sent far apart, according to their
+  /// abs-send-time.
   private static func isOfSender(
     _ silences: [NetworkFacts.Silence], to peer: Int64, _ facts: CallFacts,
     _ connection: borrowing SQLiteConnection

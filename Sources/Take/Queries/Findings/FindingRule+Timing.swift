@@ -112,7 +112,7 @@ extension FindingRule {
         }
       }
       for (second, excess) in zip(timing.seconds, timing.excess) where second.packets >= 5 {
-        // The part's lowest delay, derived from the median and its excess.
+        // The part's lowest delay: the second's median delay without its excess over the lowest.
         let best = second.median -| excess
         let own = held[second.second] ?? 0
         let wait = Wait(

@@ -178,7 +178,7 @@ package struct Finding: Sendable {
   package var reservation = ""
   /// The result of replaying the take with changes, if requested.
   package var explanation: String?
-  /// The harm in seconds of all affected streams, by which findings are ordered.
+  /// The harm in seconds, summed over all affected streams; findings are ordered by this sum.
   package var weight = 0.0
   /// Where the cause lies; nil if the rule does not determine it.
   package var side: FindingSide?

@@ -38,7 +38,7 @@ extension FindingRule {
         let sum = facts.sum(of: stream, from: from, to: to -| 1)
         let (lost, expected) = (Int64(sum.lost), Int64(sum.packets +| sum.lost))
         guard Double(lost) >= limits["least_lost"], sum.holes >= 2 else { continue }
-        // With few packets in the period, the share over the entire stream counts.
+        // If the period has few packets, the share of the entire stream is used instead.
         let isLong = Double(expected) >= limits["least_expected"]
         let share = isLong ? (lost, expected) : (stream.lost, stream.expected)
         guard Double(share.1) >= limits["least_expected"],
@@ -78,7 +78,7 @@ extension FindingRule {
     var found: [Detection] = []
     for stream in facts.streams where stream.direction == .inbound && stream.role != .repair {
       for burst in stream.bursts
-      // A packet that arrived before its predecessor was reordered.
+      // If the burst ends before it begins, packets were reordered rather than lost.
       where Double(burst.missing) >= limits["least_burst"] && burst.to >= burst.from {
         let length = (burst.to -| burst.from) / 1_000_000
         found.append(

@@ -84,7 +84,7 @@ extension CallFacts {
   /// Adds the packets of all reported streams to their directions, since some rules examine a
   /// direction as a whole.
   ///
-  /// The streams of a direction pass together, so their packets are added in the order of time.
+  /// The packets of a direction's streams are interleaved, so they are sorted by time first.
   private mutating func addWays() {
     var passed: [(at: Int64, way: Int, packets: Int32)] = []
     for stream in streams where stream.counted != nil {

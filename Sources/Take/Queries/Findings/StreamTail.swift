@@ -119,7 +119,7 @@ struct PictureGap: Sendable {
   var freezeMean: Double?
   /// The packets received and missing in the gap, and the sender's longest pause in nanoseconds.
   ///
-  /// During a pause, no packet arrives and the stream's clock advances by the same time.
+  /// During a pause, no packet arrives, and the stream's clock advances by the length of the pause.
   var packets: Int64 = 0
   var missing: Int64 = 0
   var paused: Int64 = 0
@@ -192,7 +192,7 @@ struct PictureGap: Sendable {
     // The intervals between earlier frames; `freezeCount` averages the last thirty.
     var times: [Int64] = []
     var sum: Int64 = 0
-    // The first frame within a second before the gap.
+    // The index of the first frame within a second before the gap.
     var second = 0
     for place in shown.indices.dropFirst() {
       let (before, next) = (shown[place -| 1], shown[place])

@@ -187,7 +187,7 @@ package struct Redactor {
     return scripts
   }
 
-  /// Replays the original; nil if the replay differs from it.
+  /// Replays the original; nil if that is impossible, or if the replay differs from it.
   private func identicalReplay() throws(TapeError) -> Replayer? {
     let toolchain = try Toolchain.current(for: path)
     var substitution = try Substitution(of: path, header, by: toolchain)

@@ -221,7 +221,8 @@ struct PacketPlace {
     return protection?.open(records[0])
   }
 
-  /// Returns the remote address of the packet that differs; nil if it is unknown.
+  /// Returns the remote address of the sent packet that differs; nil for other rows, and if the
+  /// path is unknown.
   func remote(_ difference: StepDifference, _ rows: RowList) -> String? {
     let row: Int?
     switch difference {

@@ -34,8 +34,7 @@ struct ObservedPeers {
   private var transports: ObservedTransports?
   private var channels = ObservedChannels()
   private var outputs = Outbox<ObservedPeer.Output>()
-  /// The earliest deadline of any end; it may be too early but is never too late; nil if there is
-  /// none.
+  /// The earliest deadline of any end, or an earlier time; nil if no end has a deadline.
   private(set) var deadline: Instant?
   private var dues = DueQueue()
   /// The interval to which wake-ups are rounded up, in nanoseconds; 0 wakes each end exactly on

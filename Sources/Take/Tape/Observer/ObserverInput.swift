@@ -13,8 +13,8 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   package var waitingBytesMaximum = 64 << 20
   /// The codecs of dynamic payload types, as in `96=vp8,97=rtx`.
   package var payloadTypes = ""
-  /// Whether media without keys counts as unencrypted even if it looks encrypted; nil in older
-  /// takes, where its appearance decides.
+  /// Whether media without keys counts as unencrypted even if it looks encrypted; nil, as in older
+  /// takes, means false.
   package var isClear: Bool?
   /// Whether received media is decoded and played.
   package var decodes = false
@@ -52,9 +52,9 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   /// Whether streams and relays are judged by all available evidence; nil in older takes, where
   /// they are not.
   ///
-  /// In older takes, packets count as duplicates if their numbers restarted less than a hundred
-  /// back. A guess about which end is the relay is never corrected, and video in RED counts as
-  /// H.264.
+  /// In older takes, packets count as duplicates after a stream's sequence numbers went back by
+  /// less than a hundred. A guess about which end is the relay is never corrected, and video in RED
+  /// counts as H.264.
   package var judgesClosely: Bool?
   /// Whether an end may change its SRTP key during the call; nil in older takes, which try only the
   /// first key that fits.

@@ -101,7 +101,7 @@ package final class TapeReader {
 
   /// Returns the revisions in the take that differ from this version's, the stack's first.
   ///
-  /// The stack's revision does not count if the take has only observers. For a take without stored
+  /// The stack's revision is left out if the take has only observers. For a take without stored
   /// revisions, the result is empty.
   package func otherRevisions() throws(TapeError) -> [OtherRevision] {
     var others: [OtherRevision] = []

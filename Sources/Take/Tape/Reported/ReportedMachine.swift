@@ -3,9 +3,9 @@ package import Wire
 
 /// Turns the reports of another stack into rows.
 ///
-/// It merges changes of stats into complete objects. From states it derives transitions, and from
-/// objects candidate pairs, tracks and levels. A replay repeats this, but does not execute the
-/// other stack.
+/// It merges changes of stats into complete objects. It derives transitions from states, and
+/// candidate pairs, tracks and levels from stats objects. A replay repeats this, but does not
+/// execute the other stack.
 package final class ReportedMachine: RecordedMachine {
   package static var machineKind: MachineKind { .reported }
   package static func decoder(_ contents: ContentSource) -> ReportedDecoder { ReportedDecoder() }

@@ -68,7 +68,7 @@ extension SignalingRow {
   }
 }
 
-/// Reads the strings in a JSON text, and distinguishes the names of members.
+/// Reads the strings in a JSON text, and distinguishes member names from values.
 ///
 /// Escapes are not decoded, because the known words contain none.
 private struct JSONStrings {

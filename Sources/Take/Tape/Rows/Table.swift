@@ -286,7 +286,7 @@ package struct RowList: Hashable, Sendable {
 
   // MARK: Comparison
 
-  /// Returns whether a range of rows equals a range of rows in another list.
+  /// Returns whether two ranges of rows have the same tables and values, byte by byte.
   package func equals(_ rows: Range<Int>, _ other: borrowing RowList, _ others: Range<Int>)
     -> Bool
   {

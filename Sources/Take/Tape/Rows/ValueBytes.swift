@@ -222,7 +222,7 @@ package struct ValueBytes: Sendable {
 
   // MARK: Comparison
 
-  /// Returns whether a range equals a range of another list.
+  /// Returns whether two ranges have the same bytes.
   func equals(_ range: Range<Int>, _ other: borrowing ValueBytes, _ otherRange: Range<Int>)
     -> Bool
   {

@@ -165,7 +165,6 @@ extension SQLiteStatement {
   /// Whether the statement does not change the database.
   package var isReadOnly: Bool { sqlite3_stmt_readonly(statement) != 0 }
 
-  /// Returns whether the value of a column is NULL.
   package func isNull(_ column: Int) -> Bool {
     sqlite3_column_type(statement, Int32(column)) == SQLITE_NULL
   }

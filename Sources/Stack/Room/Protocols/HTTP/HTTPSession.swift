@@ -130,7 +130,7 @@ struct HTTPSession: Sendable {
     desk.send(access.patch(fragment.text, session: url, match: "*"), .restart)
   }
 
-  /// Returns the server's description with the parameters in its restart response; nil if the
+  /// Returns the server's description with the ICE parameters from its restart response; nil if the
   /// response has none.
   mutating func restarted(_ response: SessionResponse, _ desk: inout HTTPDesk)
     -> SessionDescription?

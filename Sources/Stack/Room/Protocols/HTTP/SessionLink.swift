@@ -79,8 +79,8 @@ struct SessionLink: Sendable {
 
   // MARK: Responses
 
-  /// Schedules the offer again if the server is busy and says when to retry; returns whether it is
-  /// scheduled.
+  /// Schedules the offer again if the server is busy and asks to retry within 30 seconds, at most
+  /// three times; returns whether the offer is scheduled.
   mutating func isPutOff(by response: SessionResponse) -> Bool {
     guard let seconds = response.retrySeconds, retryCount < SessionLink.retriesMaximum,
       (0...SessionLink.retrySecondsMaximum).contains(seconds)

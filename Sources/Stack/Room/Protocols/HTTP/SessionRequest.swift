@@ -140,7 +140,7 @@ package struct SessionResponse: Hashable, Sendable {
   package var entityTag: String? { field("ETag") }
   package var iceServers: [ICEServerConfiguration] { LinkField.iceServers(field("Link") ?? "") }
 
-  /// The URL in the `Location` field (RFC 9110 section 10.2.2), if valid.
+  /// The URL in the `Location` field (RFC 9110 section 10.2.2); nil if it is missing or invalid.
   package var location: String? {
     field("Location").flatMap { URLReference(url).resolving($0)?.text }
   }

@@ -157,7 +157,7 @@ private struct FieldReader {
         skip(FieldReader.isBlank)
         value = consume(UInt8(ascii: "\"")) ? quoted() : text(FieldReader.isName)
       }
-      // Among parameters with the same name, the first one counts (RFC 8288 section 3.3).
+      // Of several parameters with the same name, only the first is used (RFC 8288 section 3.3).
       if !name.isEmpty, parameters[name] == nil { parameters[name] = value }
     }
     return (target, parameters)

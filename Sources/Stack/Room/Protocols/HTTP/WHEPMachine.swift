@@ -140,7 +140,7 @@ package struct WHEPMachine: SessionMachine {
     }
   }
 
-  /// Joins the room according to the server's description.
+  /// Reports the room as joined, with the media that the server sends according to its description.
   private mutating func join(_ sdp: String, _ connection: ConnectionID) {
     _ = roster.enter(WHEPMachine.owner, displayName: WHEPMachine.owner)
     let document = try? SDPDocument(parsing: sdp)

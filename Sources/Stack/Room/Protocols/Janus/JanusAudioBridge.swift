@@ -207,7 +207,7 @@ extension JanusMixPlugin {
   }
 }
 
-/// The single connection of a plugin that sends and receives in the same sections.
+/// The single connection of a plugin; each of its sections can both send and receive.
 struct JanusMix: Sendable {
   private var publication = Publication()
   private var assigned: [MediaID] = []
@@ -221,7 +221,7 @@ struct JanusMix: Sendable {
 
   func info(of media: LocalMediaID) -> LocalMediaInfo? { publication.info(of: media) }
 
-  /// Replaces the description of local media; returns false if it is not published.
+  /// Replaces the description of local media; returns false if the media is not published.
   mutating func update(_ media: LocalMediaInfo) -> Bool {
     publication.update(media) != nil && publication.mid(of: media.id) != nil
   }

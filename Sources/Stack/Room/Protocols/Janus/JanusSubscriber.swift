@@ -4,8 +4,8 @@ import Wire
 
 /// Media from other participants in a videoroom: its connection and subscriptions.
 ///
-/// Only one subscription, unsubscription or ICE restart is in progress at a time, until the server
-/// has accepted the local answer.
+/// Only one subscription, unsubscription or ICE restart is in progress at a time; if it needs a
+/// local answer, it lasts until the server has accepted the answer.
 struct JanusSubscriber: Sendable {
   private enum Job: Sendable {
     case subscribe(ActionID?, [MediaID])

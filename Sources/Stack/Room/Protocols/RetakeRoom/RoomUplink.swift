@@ -35,7 +35,7 @@ struct RoomUplink: Publisher {
 
   func askStop(_ desk: inout RoomDesk) { desk.ask(.stop) { .stop(request: $0) } }
 
-  /// Handles the server's answer to the current offer.
+  /// Sets the server's answer as the remote description; ignores an answer without an offer.
   mutating func handle(answer sdp: String, _ desk: inout RoomDesk) {
     guard publication.phase == .offered, let connection = publication.connection else { return }
     isPublished = true
@@ -53,7 +53,7 @@ struct RoomUplink: Publisher {
     }
   }
 
-  /// Handles an offer's result.
+  /// Handles the result of the current offer; without a fault, the offered media is published.
   mutating func settle(_ fault: RoomFault?, _ desk: inout RoomDesk) {
     if let fault { return fail(SignalingFailure(fault.code, fault.message), &desk) }
     desk.emit(publication.settle { _ in desk.roster.nextMedia() })

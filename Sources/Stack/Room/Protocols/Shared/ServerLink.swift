@@ -114,7 +114,8 @@ struct ServerLink: Sendable {
     }
   }
 
-  /// Handles a transport event; returns nil if it is from an earlier transport.
+  /// Handles a transport event; returns nil if the event is from an earlier transport or does not
+  /// fit the state.
   mutating func handle(_ id: TransportID, _ event: TransportEvent) -> News? {
     switch (state, event) {
     case (.opening(id, _), .opened(let subprotocol)):

@@ -43,7 +43,8 @@ struct SoraChannels: Sendable {
 
   /// Returns the request that sends an application's message; nil if there is no channel for it.
   ///
-  /// A type that starts with `#` is the label of the channel; other messages use the first channel.
+  /// A type that starts with `#` is the label of the channel; other messages use the application's
+  /// first channel.
   func outgoing(_ message: UserMessage) -> ConnectionRequest? {
     let wanted = message.type.hasPrefix("#") ? message.type : nil
     guard hasSwitched,
@@ -109,7 +110,7 @@ struct SoraDesk: SignalingDesk {
     }
   }
 
-  /// Sends a message over the WebSocket.
+  /// Sends a message on the WebSocket, even after signaling has moved to data channels.
   mutating func sendOnSocket(_ value: JSONValue) { link.send(value.json, into: &step.outputs) }
 
   /// Sends a message on a data channel, if it is open.

@@ -56,8 +56,8 @@ struct SoraMedia: Sendable {
   /// Handles a further offer from the server.
   mutating func handle(offer sdp: String, answeredBy type: String, _ desk: inout SoraDesk) {
     guard connection != nil else { return }
-    // If several offers arrive during an answer, only the last one is answered, because it replaces
-    // the others.
+    // Of several offers that arrive while another is being answered, only the last one is answered,
+    // because it replaces the others.
     if phase == .held {
       nextOffer = (sdp, "answer")
     } else {
