@@ -876,7 +876,8 @@ WITH
     SELECT track.peer AS peer, track.direction AS direction, track.payload_type AS payload_type,
       track.clock_rate AS clock_rate
     FROM track JOIN (
-      SELECT max("row") AS "row" FROM track WHERE clock_rate > 0
+      -- Retransmissions are sent when they are requested, whatever their timestamps.
+      SELECT max("row") AS "row" FROM track WHERE clock_rate > 0 AND codec <> 'rtx'
       GROUP BY peer, direction, payload_type
     ) AS newest ON newest."row" = track."row"
   ),
@@ -1230,6 +1231,6 @@ FROM rtp
 WHERE NOT EXISTS (
   SELECT 1 FROM track
   WHERE track.peer = rtp.peer AND track.direction = rtp.direction
-    AND track.payload_type = rtp.payload_type
+    AND track.payload_type = rtp.payload_type AND track.codec <> 'rtx'
 )
 GROUP BY peer, direction, ssrc, payload_type, second;

@@ -53,8 +53,11 @@ WITH
   said AS (
     SELECT call_request."row" AS "row", call_request.peer AS peer, call_request.at_ns AS at_ns,
       CASE WHEN call_request.name = 'setRemoteDescription' THEN 'in' ELSE 'out' END AS direction,
-      coalesce(call_request.arguments ->> '$._0.type', call_reply.reply ->> '$.type') AS type,
-      coalesce(call_request.arguments ->> '$._0.sdp', call_reply.reply ->> '$.sdp') AS sdp
+      -- Calls that another stack reported have W3C's argument itself.
+      coalesce(call_request.arguments ->> '$._0.type', call_request.arguments ->> '$.type',
+        call_reply.reply ->> '$.type') AS type,
+      coalesce(call_request.arguments ->> '$._0.sdp', call_request.arguments ->> '$.sdp',
+        call_reply.reply ->> '$.sdp') AS sdp
     FROM call_request LEFT JOIN call_reply
       ON call_reply.peer = call_request.peer AND call_reply.call = call_request.call
     WHERE call_request.name IN (
@@ -298,12 +301,13 @@ WITH RECURSIVE
   ),
   -- Sequence numbers recur after 65,536 packets; a NACK within 10 s means this one.
   asked AS (
-    SELECT missing."row" AS "row", missing.sequence AS sequence, min(nack.at_ns) AS asked_ns,
-      count(nack.sequence) AS requests
+    SELECT missing."row" AS "row", missing.peer AS peer, missing.sequence AS sequence,
+      min(nack.at_ns) AS asked_ns, count(nack.sequence) AS requests
     FROM missing JOIN nack ON nack.peer = missing.peer AND nack.ssrc = missing.ssrc
       AND nack.sequence = missing.sequence AND nack.direction <> missing.direction
       AND nack.at_ns BETWEEN missing.to_ns - 10000000000 AND missing.to_ns + 10000000000
-    GROUP BY missing."row", missing.sequence
+    -- A packet of an observed call is in the same row for both ends.
+    GROUP BY missing."row", missing.peer, missing.sequence
   ),
   repaired AS (
     SELECT missing."row" AS "row", missing.sequence AS sequence, min(sent_again."row") AS repair_row
@@ -324,7 +328,8 @@ SELECT
   sent_again.ssrc AS repair_ssrc, sent_again.sequence AS repair_sequence,
   (sent_again.at_ns - missing.to_ns) / 1e6 AS repair_ms
 FROM missing
-LEFT JOIN asked ON asked."row" = missing."row" AND asked.sequence = missing.sequence
+LEFT JOIN asked ON asked."row" = missing."row" AND asked.peer = missing.peer
+  AND asked.sequence = missing.sequence
 LEFT JOIN repaired ON repaired."row" = missing."row" AND repaired.sequence = missing.sequence
 LEFT JOIN sent_again ON sent_again."row" = repaired.repair_row
   AND sent_again.peer = missing.peer;

@@ -44,6 +44,27 @@ struct SQLCommandTests {
     }
   }
 
+  /// A packet of an observed call is one row for both of its ends, and each request for it counts
+  /// once at each end.
+  @Test func aRequestForAnObservedPacketCountsOnce() async throws {
+    let made = try await Takes.lossyCall()
+    let folder = try Folder()
+    let (capture, take) = (folder.file("a.pcapng"), folder.file("a.take"))
+    let export = try await Tool.run("export", made.path, "--pcap", capture, "--peer", "2")
+    #expect(export.status == 0, "\(export.errors)")
+    let imported = try await Tool.run("import", capture, "--out", take)
+    #expect(imported.status == 0, "\(imported.errors)")
+    let query = """
+      SELECT sum(requests) > 0 AS some, sum(requests) = (SELECT count(*) FROM nack AS asked
+        WHERE asked.direction = 'out' AND EXISTS (SELECT 1 FROM lost_packet AS lost
+          WHERE lost.direction = 'in' AND lost.peer = asked.peer AND lost.ssrc = asked.ssrc
+            AND lost.sequence = asked.sequence)) AS once
+      FROM lost_packet WHERE direction = 'in'
+      """
+    let outcome = try await Tool.run("sql", take, query, "--csv")
+    #expect(outcome.output == "some,once\n1,1\n", "\(outcome.output)\(outcome.errors)")
+  }
+
   /// The two ends of one call in two takes, on one clock.
   @Test func aMergedTakeShowsBothEnds() async throws {
     let made = try await Takes.lossyCall()

@@ -366,4 +366,24 @@ struct EngineerQuestionTests {
     #expect(store?.columns.first { $0.name == "to_state" }?.type == "TEXT")
     #expect(schema.completions(of: "SELECT * FROM packet_l") == ["packet_life"])
   }
+
+  /// Retransmissions have their originals' timestamps, so their spacing says nothing about the path.
+  ///
+  /// An observer gives them a track, which other takes do not.
+  @Test(
+    arguments: ["observed-aiortc", "observed-clear-vp8", "observed-firefox", "relayed-chromium"])
+  func jitterIsThatOfMediaAndRetransmissionsAreCounted(_ name: String) throws {
+    let path = "\(Self.captures)\(name).take"
+    let jitter = try rows("SELECT max(jitter_ms) FROM jitter", path)
+    #expect(try #require(number(jitter[0][0])) < 1_000)
+    let counts = try rows(
+      """
+      SELECT (SELECT total(packets) FROM retransmission JOIN peer USING (peer)
+          WHERE role = 'observed'),
+        (SELECT total(1) FROM rtp JOIN peer USING (peer) WHERE role = 'observed' AND EXISTS (
+          SELECT 1 FROM track WHERE track.peer = rtp.peer AND track.direction = rtp.direction
+            AND track.ssrc = rtp.ssrc AND codec = 'rtx'))
+      """, path)
+    #expect(counts[0][0] == counts[0][1])
+  }
 }

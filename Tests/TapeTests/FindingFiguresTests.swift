@@ -472,9 +472,9 @@ struct FindingFiguresTests {
       let rules = (0..<count).map { rule("rule-\($0 + 10)", from: $0, to: $0 + 1) }
       return try TakeFindings(path: path, rules: rules).shortText(TableLook(), take: "a b.take")
     }
-    #expect(try text(13).contains("and 1 more line: retake findings 'a b.take'\n"))
-    #expect(try text(14).contains("and 2 more lines: retake findings 'a b.take'\n"))
-    #expect(try !text(12).contains("more line"))
+    #expect(try text(13).contains("and 1 more finding: retake findings 'a b.take'\n"))
+    #expect(try text(14).contains("and 2 more findings: retake findings 'a b.take'\n"))
+    #expect(try !text(12).contains("more finding"))
   }
 
   @Test func packetsThatBothEndsHaveCountOnce() throws {

@@ -122,4 +122,33 @@ struct FindingTreeTests {
       #expect(!rule.title.isEmpty && !rule.title.contains("ssrc"))
     }
   }
+
+  /// Packets that only arrive late are no loss, neither in a burst nor in the second in which they
+  /// were missed.
+  @Test func packetsThatArriveLateAreNotLost() {
+    func read(_ numbers: [Int64]) -> CallFacts.Stream {
+      var stream = CallFacts.Stream(peer: 1, direction: .inbound, ssrc: 7, first: 0, last: 0)
+      for (place, number) in numbers.enumerated() {
+        stream.add(
+          PacketSight(
+            row: Int64(place), at: Int64(place) * 20_000_000, peer: 1, direction: .inbound, ssrc: 7,
+            payloadType: 96, isMarked: true, sequence: number, rtpTime: number * 1800, size: 100),
+          interval: 100_000_000)
+      }
+      stream.finish(Int64(numbers.count) * 20_000_000, interval: 100_000_000)
+      return stream
+    }
+    let all = Array<Int64>(1...100)
+    // Seven packets arrive after the fiftieth packet after them.
+    let late = read(all.filter { !(20...26).contains($0) && $0 < 77 } + (20...26) + (77...100))
+    #expect(late.lost == 0 && late.bursts.isEmpty && late.reordered == 7)
+    #expect(late.buckets.allSatisfy { $0.lost == 0 && $0.holes == 0 })
+    // The fifth of nine arrives, which leaves two runs of four.
+    let part = read(all.filter { !(20...28).contains($0) }.prefix(40) + [24] + (50...100))
+    #expect(part.lost == 8 && part.bursts.map(\.missing) == [4, 4])
+    #expect(part.bursts.map(\.first) == [20, 25])
+    #expect(part.buckets.reduce(0) { $0 + Int($1.lost) } == 8)
+    let lost = read(all.filter { !(20...28).contains($0) })
+    #expect(lost.lost == 9 && lost.bursts.map(\.missing) == [9])
+  }
 }

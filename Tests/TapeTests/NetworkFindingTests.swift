@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import Wire
 
 @testable import Queries
 @testable import Tape
@@ -327,6 +328,39 @@ struct NetworkFindingTests {
       """)
     let ids = Set(try TakeFindings(path: path).findings.flatMap(ids(of:)))
     #expect(ids.contains("direction-refused"), "\(ids.sorted())")
+  }
+
+  /// On a path that is slower than checks wait, the responses arrive, and none is in time.
+  @Test func responsesThatComeTooLateAreNamed() throws {
+    let folder = try TakeFolder()
+    let call = try FaultyCall(folder, seed: 4, delay: .milliseconds(800))
+    call.run(7_000)
+    try call.finish()
+    let found = try TakeFindings(path: call.path).detections
+    let unanswered = found.filter { $0.rule == "checks-unanswered" }
+    #expect(unanswered.count == 2)
+    for one in unanswered {
+      #expect(one.evidence.contains("responses came too late, at best after 1.6 s"))
+      #expect(!one.evidence.contains("host candidates"), "\(one.evidence)")
+    }
+    #expect(!found.contains { $0.rule == "only-host-candidates" })
+    // Nobody answers behind the NATs.
+    let silent = try TakeFindings(path: NetworkScene.behindNATs.record(in: folder)).detections
+    let checks = try #require(silent.first { $0.rule == "checks-unanswered" })
+    #expect(checks.evidence.contains("and no check was answered"), "\(checks.evidence)")
+    #expect(!checks.evidence.contains("  "))
+  }
+
+  /// Both ends' takes show which handshake messages the path lost.
+  @Test func handshakeMessagesLostOnTheWayAreCounted() throws {
+    let folder = try TakeFolder()
+    let path = try NetworkScene.lostFlights.record(in: folder)
+    let slow = try TakeFindings(path: path).detections.filter { $0.rule == "slow-handshake" }
+    #expect(slow.contains { $0.evidence.contains("handshake messages were lost on the way") })
+    // One end's take does not.
+    try folder.alter(path, "DELETE FROM peer WHERE peer = 2")
+    let alone = try TakeFindings(path: path).detections.filter { $0.rule == "slow-handshake" }
+    #expect(!alone.isEmpty && !alone.contains { $0.evidence.contains("lost on the way") })
   }
 
   @Test(arguments: changes) func aChangedRowIsFound(change: Change) throws {

@@ -26,6 +26,12 @@ struct FindingOptions: ParsableArguments {
   /// Returns the rules in the file that `--rules` names, or else the built-in ones.
   func chosen() throws -> [FindingRule] {
     guard let rules else { return FindingRule.all }
+    guard FileBytes.kind(of: rules) != nil else {
+      throw CommandFailure(
+        .noSuchFile,
+        "--rules \(rules): there is no such file; it is a JSON list of rules, as the article Findings "
+          + "describes")
+    }
     return try reading { () throws(TapeError) in try FindingRuleFile.rules(path: rules) }
   }
 
@@ -35,9 +41,20 @@ struct FindingOptions: ParsableArguments {
     for word in failOn where !known.contains(word) {
       throw CommandFailure(
         .usage,
-        "--fail-on \(CommandReading.shown(word)): it is neither a severity nor a rule"
-          + Nearest.hint(word, among: known))
+        "--fail-on \(CommandReading.shown(word)): it is neither a severity nor the id of a finding"
+          + hint(word, known))
     }
+  }
+
+  /// Returns the ids that are similar to a word or a part of it, or else what `--fail-on` accepts.
+  private func hint(_ word: String, _ known: [String]) -> String {
+    let parts = [word] + word.split(separator: "-").map(String.init)
+    let near = parts.lazy.map { Nearest.words(to: $0, among: known) }.first { !$0.isEmpty }
+    guard let near else {
+      let severities = FindingSeverity.allCases.map(\.name).joined(separator: ", ")
+      return ": give one of \(severities), or an id, which is in brackets at a finding's end"
+    }
+    return "; did you mean \(near.joined(separator: " or "))?"
   }
 
   /// Exits with status 1 if the take has findings that `--fail-on` names.

@@ -70,6 +70,11 @@ struct RecordDemo: AsyncParsableCommand {
         "--seconds is from 0.001 to \(Int(Self.virtualLimit)) on the virtual network, which "
           + "--loss, --delay, --jitter and --seed select.")
     }
+    if isVirtual, let option = options.session.networkOption {
+      throw ValidationError(
+        "\(option) has no effect on the virtual network, which --loss, --delay, --jitter and --seed "
+          + "select: leave one out.")
+    }
     if let codec = options.videoCodec?.name, let reason = LibraryCodecs.missingEncoder(codec) {
       let encoded = Codec.all.map(\.name).filter {
         $0.codec?.kind == .video && LibraryCodecs.missingEncoder($0) == nil

@@ -173,6 +173,15 @@ struct SessionRecordingOptions: ParsableArguments {
     }
   }
 
+  /// The first given option that concerns the machine's network; nil if there is none.
+  var networkOption: String? {
+    let options = [
+      ("--bind", !bind.isEmpty), ("--ice-server", !iceServers.isEmpty),
+      ("--ice-transport-policy", icePolicy != .all), ("--ice-tcp", iceTCP != nil),
+    ]
+    return options.first { $0.1 }?.0
+  }
+
   /// The configuration of connections, according to these options.
   var peerConfiguration: PeerConfiguration {
     var configuration = PeerConfiguration()

@@ -49,10 +49,13 @@ extension TakeFindings {
     guard !findings.isEmpty else { return look.paragraph(nothing, indent: 2) + "\n" }
     var count = min(rows.count, 12)
     func rest() -> String {
-      rows.count == count
-        ? ""
-        : "and \(counted(Int64(rows.count - count), "more line")): "
-          + "\(ShellText.command("retake", "findings", take))\n"
+      guard rows.count > count else { return "" }
+      // Only a finding's own row has a severity; the others are of its symptoms.
+      let more = Int64(rows[count...].count { !$0[0].isEmpty })
+      let words =
+        more > 0
+        ? counted(more, "more finding") : counted(Int64(rows.count - count), "more symptom")
+      return "and \(words): \(ShellText.command("retake", "findings", take))\n"
     }
     func text() -> String { table(Array(rows.prefix(count)), look, rest: rest()) }
     // Wrapped sentences have several lines each.
@@ -198,7 +201,9 @@ extension Finding {
         streams > 1
         ? " on \(FindingWords.number(streams)) streams\(sum); worst: "
           + (worstStream.map { "\($0), " } ?? "")
-        : ", \(FindingWords.number(times)) times\(sum); worst: "
+        : isAtBothEnds
+          ? ", at both ends\(sum); worst: "
+          : ", \(FindingWords.number(times)) times\(sum); worst: "
     }
     // A flow's subject does not name the affected stream.
     let only =
@@ -217,6 +222,11 @@ extension Finding {
       words += (words.isEmpty ? "" : "; ") + "weakened: \(doubts.joined(separator: "; "))"
     }
     return words.isEmpty ? "" : " (\(words))"
+  }
+
+  /// Whether the problem occurred once at each of two ends.
+  private var isAtBothEnds: Bool {
+    detections.count == 2 && detections[0].peer != detections[1].peer
   }
 
   /// How many times the problem occurred; a sample of counters may include several freezes.

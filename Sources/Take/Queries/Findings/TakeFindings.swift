@@ -391,6 +391,9 @@ struct FindingTree {
     finding.weight = ends.weight(of: all)
     finding.subject = names.subject(of: finding, rule?.scope ?? .stream, ends)
     finding.worstStream = finding.worst.map(names.stream)
+    // A share or a count concerns one stream and one time, as the text does.
+    finding.impact.share = finding.worst?.impact.share ?? 0
+    finding.impact.count = finding.worst?.impact.count ?? 0
     finding.doubts = doubts(of: own)
     if let rule { judge(&finding, rule) }
     finding.side = rule?.side

@@ -86,13 +86,15 @@ struct StreamFacts {
     }
   }
 
-  /// Returns the clock rates of the payload types in tracks, for each end.
+  /// Returns the clock rates of the payload types of media in tracks, for each end.
   private static func clockRates(
     _ packets: PacketFacts, _ facts: ViewFacts
   ) throws(SQLiteError) -> [Int: [UInt8: Int64]] {
     var rates: [Int: [UInt8: Int64]] = [:]
     let rows = try facts.prepare(
-      "SELECT peer, direction, payload_type, clock_rate FROM track ORDER BY row")
+      """
+      SELECT peer, direction, payload_type, clock_rate FROM track WHERE codec <> 'rtx' ORDER BY row
+      """)
     while try rows.step() {
       let end = ViewFacts.End(peer: rows.integer(0), direction: rows.text(1) ?? "")
       guard let place = packets.paths.place(of: end), let type = UInt8(exactly: rows.integer(2))
