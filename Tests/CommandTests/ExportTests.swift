@@ -84,7 +84,7 @@ struct ExportTests {
       ORDER BY row LIMIT 1 OFFSET 5
       """)
     #expect(packets.contains { $0[9] == 17 && $0.suffix(frame.count).elementsEqual(frame) })
-    // RTCP is not encrypted: it starts with a report whose length leads to the next packet.
+    // RTCP is exported decrypted, so each packet begins with a report.
     let reports = packets.map { Array($0.dropFirst(28)) }
       .filter { $0.count > 8 && [200, 201].contains($0[1]) && $0[0] >> 6 == 2 }
     let sent = try Takes.number(

@@ -194,7 +194,7 @@ struct SQLCommandTests {
     try await run.type(".example 3\r", until: "from_ms")
     try await run.type(".format csv\r", until: "sql> ")
     try await run.type("SELECT 1 AS a, 2 AS b;\r", until: "a,b")
-    // Ctrl-C discards a line, and interrupts a query that would never end.
+    // Ctrl-C discards the line that is being typed.
     try await run.type("SELECT 1 FROM\u{03}", until: "sql> ")
     run.type(".quit\r")
     #expect(try await run.end() == 0, "\(run.screen.suffix(500))")

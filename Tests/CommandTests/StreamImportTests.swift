@@ -157,7 +157,7 @@ struct StreamImportTests {
         at: Int64(at) * milliseconds)
     }
     for number in 0..<600 {
-      // Two packets are swapped with one between them, and one is repeated a second later.
+      // Packets 100 and 102 are swapped, and packet 200 is repeated a second later.
       let shown = number == 100 ? 102 : number == 102 ? 100 : number
       let sequence = shown - (number < 300 ? 0 : back)
       add(32_000 + sequence, shown * 160, number * 20, shown + 1)

@@ -10,7 +10,7 @@ _QUANTISERS = (
     "retake.board.groups.flatMap(group => group.lanes)"
     ".filter(lane => lane.label === 'quantiser').length"
 )
-# Each heading and its first lane are in one element, which is not split in print.
+# Counts the headings, and those that stay on one printed page with their first lane.
 _HEADINGS = """
 (() => {
   const heads = [...document.querySelectorAll('.group h2')];

@@ -13,7 +13,7 @@ import Wire
 struct StatsMemberTests {
   private typealias Members = [String: Set<String>]
 
-  /// The genesis configuration of a current session.
+  /// The configuration that a session of this version records, with complete statistics.
   private static var configuration: PeerConfiguration {
     var configuration = PeerConfiguration()
     configuration.hasCompleteStatistics = true

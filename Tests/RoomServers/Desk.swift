@@ -62,7 +62,7 @@ package final class Desk: AudioDeviceModule {
   }
 }
 
-/// Waits until a condition holds, for minutes on a busy machine.
+/// Waits up to three minutes for a condition to hold, because a busy machine is slow.
 package nonisolated(nonsending) func eventually(
   _ what: String, _ holds: () async throws -> Bool
 ) async throws {

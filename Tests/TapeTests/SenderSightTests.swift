@@ -17,7 +17,7 @@ struct SenderSightTests {
     return try TakeFindings(path: path)
   }
 
-  /// Tests each fault with rules for similar faults, which must not fire.
+  /// Each fault is named by its own rule, and the rules for similar faults do not fire.
   @Test(arguments: [
     (FaultKind.mediaDeadOneWay, "sent-not-arriving", ["standing-queue", "rtcp-silence"]),
     (.bottleneck, "standing-queue", ["path-became-longer", "high-jitter", "reordering"]),

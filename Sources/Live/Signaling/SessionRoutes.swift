@@ -49,7 +49,7 @@ package struct SessionRoutes: Sendable {
     }
   }
 
-  /// Responds to a request; returns nil for other paths.
+  /// Responds to a request for an endpoint or a session; returns nil for any other path.
   package func respond(to request: HTTPRequest) async -> HTTPResponse? {
     guard let place = Place(request.path) else { return nil }
     if request.method == "OPTIONS" { return options(place) }

@@ -98,7 +98,8 @@ enum LinkLayer {
     // A complete frame follows the service instance (802.1ah).
     case EtherType.providerBackbone: return ethernet(frame, range.dropFirst(4), depth + 1)
     case EtherType.macSecurity: return macSecurity(frame, range, depth + 1)
-    // Linux's cooked captures use 4 for 802.2, and 1 and 2 for its own forms of 802.3.
+    // In Linux's cooked captures, values up to 4 are no lengths: 4 is 802.2, and 1 to 3, such as
+    // AX.25, are not read.
     case 4, EtherType.jumboLLC: return logicalLink(frame, range, depth + 1)
     case 5...1500:
       return logicalLink(frame, range.prefix(Int(type)), depth + 1)

@@ -402,7 +402,7 @@ struct RecordTimes: Sendable {
   /// The number of records outside of the range.
   private(set) var outside: UInt64 = 0
 
-  /// Converts a record's time, in nanoseconds since 1970.
+  /// Maps a record's time, in nanoseconds since 1970, into the range of supported times.
   mutating func place(_ stated: Int128) -> Int64 {
     if let time = Int64(exactly: stated), RecordTimes.range.contains(time) {
       last = time

@@ -192,8 +192,8 @@ struct Receiver {
     }
     var messages: [ReceivedMessage] = []
     for place in changed.sorted() {
-      // All complete messages have been delivered, so the fragments up to the number can be
-      // dropped.
+      // Complete unordered messages have been assembled, so other fragments up to the cumulative
+      // number can be dropped.
       if !interleaved { streams.change(place) { $0.unordered.forget(through: cumulative) } }
       if !streams.streams[place].messages.isEmpty {
         messages += streams.change(place) { $0.removeComplete() }

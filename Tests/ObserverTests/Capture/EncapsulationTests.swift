@@ -56,7 +56,7 @@ struct EncapsulationTests {
     Packets.big(value << 12 | (isLast ? 0x1ff : 0xff), 4)
   }
 
-  /// A name, a link type, and a frame.
+  /// The same packet in each supported encapsulation.
   private static let frames: [(name: String, linkType: UInt32, frame: [UInt8])] = [
     ("PPPoE", 1, Packets.ethernet(pppoe([0, 0x21] + inner4), type: 0x8864)),
     (

@@ -31,7 +31,7 @@ public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
   /// Local media was started without a capturer.
   public static let capturerMissing = RoomErrorCode(rawValue: 1202)
 
-  /// The room identifier is not 1 to 32 letters, digits and hyphens.
+  /// The room identifier does not consist of 1 to 32 letters, digits and hyphens.
   public static let invalidRoomID = RoomErrorCode(rawValue: 1301)
 
   // Received video.

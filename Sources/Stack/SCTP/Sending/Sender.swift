@@ -292,7 +292,8 @@ struct Sender {
     }
   }
 
-  /// Counts missing reports for chunks; the third marks a chunk as lost (section 7.2.4).
+  /// Counts how often chunks were reported missing; the third report marks a chunk as lost (section
+  /// 7.2.4).
   private mutating func strike(
     by newest: UInt32, at now: Instant, _ changes: inout [QueueChange]
   ) {

@@ -189,7 +189,8 @@ struct FieldReader {
     return "0x" + String(repeating: "0", count: max(8 - digits.count, 0)) + digits
   }
 
-  /// Formats numbers by name; numbers without a name stay as they are.
+  /// Returns a formatter that adds a number's name, as in `ClientHello (1)`; numbers without a name
+  /// stay as they are.
   static func named(_ names: [Int: String]) -> (Int) -> String {
     { value in names[value].map { "\($0) (\(value))" } ?? String(value) }
   }

@@ -188,8 +188,9 @@ extension FindingRule {
     return reports.count >= 2 && jittery.count *| 2 > reports.count
   }
 
-  /// Finds the times from which every packet is delayed equally, by feedback alone: round trips do
-  /// not reveal the direction.
+  /// Finds the times after which every packet takes longer by the same amount.
+  ///
+  /// Only feedback is used, because a round trip does not show which direction became slower.
   static func findOutboundSteps(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     var found: [Detection] = []
     for peer in lonelySenders(facts) {
@@ -404,7 +405,8 @@ extension FindingRule {
       let stream = facts.stream(asked.peer, .outbound, asked.ssrc)
       let again = facts.repairs(
         of: asked.peer, asked.ssrc, from: asked.from, to: asked.to +| 1_000_000_000)
-      // A packet that was too old to be retransmitted was not lost again.
+      // If most requests were not answered, the packets were probably too old to be retransmitted,
+      // so no retransmissions were lost.
       guard again *| 2 >= asked.requests else { continue }
       found.append(
         Detection(
