@@ -38,8 +38,8 @@ final class SocketSet: DatagramPort {
     // to TCP.
     while isTCP(opened.socket.local) {
       let taken = opened.tag
+      defer { thread.close(taken) }
       opened = try thread.open(on: ip, for: key)
-      thread.close(taken)
     }
     sockets.append(opened)
     return opened.socket.local
@@ -49,8 +49,8 @@ final class SocketSet: DatagramPort {
     var opened = try thread.listen(on: ip, for: key, port: self)
     while !isFree(opened.socket.local) {
       let taken = opened.tag
+      defer { thread.closeListener(taken) }
       opened = try thread.listen(on: ip, for: key, port: self)
-      thread.closeListener(taken)
     }
     listeners.append(opened)
     return opened.socket.local
