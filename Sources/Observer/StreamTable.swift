@@ -226,8 +226,8 @@ struct UnprovenStreams {
 /// A stream's RFC 3550 statistics where it was captured: losses and interarrival jitter.
 ///
 /// A sender that restarts its sequence numbers (appendix A.1) starts a new part, and the gap
-/// between two parts is not a loss. After a silence, a step that matches the number of packets
-/// usual for that time is a loss.
+/// between two parts is not a loss. After a silence, if the sequence numbers jumped by about
+/// as many packets as the stream usually sends in that time, the skipped packets count as lost.
 package struct SourceReception: Sendable {
   /// The minimum step that may be a restart, and the minimum backward step if the timestamp
   /// advances, since a late packet has an older timestamp.

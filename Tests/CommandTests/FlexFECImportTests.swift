@@ -34,8 +34,8 @@ struct FlexFECImportTests {
     let inbound = "SELECT count(DISTINCT id) FROM stat WHERE type = 'inbound-rtp'"
     #expect(try Takes.number(path, inbound) == 1)
     for (name, value) in Self.counted {
-      // Without descriptions, retransmissions are only recognized after a while, and the first key
-      // frame is one of them.
+      // Without descriptions, retransmissions are recognized only after a while, too late for the
+      // first key frame, so only the counts of FEC can be compared.
       if !isDescribed, !name.hasPrefix("fec") { continue }
       let last = """
         SELECT members ->> '$.\(name)' FROM stat WHERE type = 'inbound-rtp'

@@ -273,7 +273,7 @@ struct FormatExportTests {
       try Exports.rows(take, came + "(SELECT peer FROM peer WHERE label LIKE '%recorder%')")
         .sorted()
         == Exports.rows(made.path, came + "1").sorted())
-    // Sizes exclude the SRTP tag; times are the take's, rounded to milliseconds.
+    // The exported packets lack the SRTP tag.
     let sizes = "SELECT sum(size) FROM rtp WHERE direction = 'in' AND peer = "
     let count = try Takes.number(
       made.path, "SELECT count(*) FROM rtp WHERE direction = 'in' AND peer = 1")

@@ -47,7 +47,7 @@ package struct FaultPlan: Sendable {
   /// The severity, from 0 (a little above its rule's threshold) to 1,000.
   package let severity: Int
 
-  /// The other peer.
+  /// The peer that does not have the fault.
   package var victim: Int { 1 - culprit }
 
   /// Draws a random plan for a kind of fault.

@@ -119,7 +119,7 @@ struct StatsMemberTests {
     return call
   }
 
-  /// Makes a call whose second peer shows its certificate's issuer.
+  /// Makes a call in which each peer receives two issuers with the other peer's certificate.
   private func issuedCall() -> VirtualCall {
     let call = VirtualCall(
       seed: 9, configurations: StatsMemberTests.both, security: IssuedSecurity(issuers: [[1], [2]]))

@@ -216,7 +216,7 @@ struct TakeTests {
       #expect(all == 1252)
       let one = try await take.exportPackets(to: folder + "/one.pcap", peer: 1)
       #expect(one > 0 && one < all)
-      // The magic number of nanosecond times, a file header and one record header per packet.
+      // The magic number of a pcap file with nanosecond timestamps.
       let bytes = try Data(contentsOf: URL(fileURLWithPath: folder + "/all.pcap"))
       #expect(Array(bytes.prefix(4)) == [0x4d, 0x3c, 0xb2, 0xa1])
       let again = await #expect(throws: TakeError.self) {

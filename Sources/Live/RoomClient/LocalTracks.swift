@@ -85,7 +85,6 @@ public final class LocalAudio: Sendable {
   /// The sent track.
   public let track: LocalAudioTrack
   let part: LocalPart
-  /// Where the audio comes from.
   let origin: Origin
   private let options: LocalMediaOptions
   private let microphone = Mutex<AudioAttachment?>(nil)

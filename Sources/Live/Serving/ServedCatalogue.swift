@@ -36,7 +36,7 @@ struct ServedTakes: Sendable {
 
   var list: TakeList { TakeList(present: paths, limit: Self.maximum) }
 
-  /// All takes with the names that the page shows, in the order of their folders.
+  /// The takes with the names that the page shows, in the order of the given paths.
   var files: [(name: String, path: String)] {
     // If two takes have the same name, show the second one's path instead.
     var seen: Set<String> = []

@@ -13,7 +13,7 @@ enum Tunnel {
     case 4, 41, 94: return .ip(range)
     case 47: return GenericRouting.content(payload, range)
     case 137: return LabelStack.content(payload, range, 1)
-    // EtherIP: version 3 and reserved bits (RFC 3378).
+    // EtherIP: version 3, with all reserved bits zero (RFC 3378).
     case 97 where range.count >= 2 && payload.uint16(at: 0) == 0x3000:
       return LinkLayer.ethernet(payload, range.dropFirst(2), 1)
     default: return nil

@@ -13,7 +13,7 @@ package struct SDPDocument: AttributeScope {
   package var lines: [SDPLine]
   /// The m-sections, in order.
   package var sections: [SDPSection]
-  /// Errors of skipped lines, in order; only the first few are kept.
+  /// The errors in skipped lines, in order; only the first few are kept.
   package internal(set) var remarks: [SDPError] = []
   /// The numbers of all skipped lines, ascending.
   var omittedLines: [Int] = []

@@ -130,7 +130,8 @@ struct STUNMessageTests {
   }
 
   @Test func classesAndMethodsRoundTrip() throws {
-    // Higher methods do not share a port with other protocols (RFC 7983 section 7).
+    // Methods from 0x100 on cannot be told apart from other protocols on the same port (RFC 7983
+    // section 7).
     for method in 0..<UInt16(0x100) {
       for bits in 0..<UInt8(4) {
         let bytes = STUNWriter(

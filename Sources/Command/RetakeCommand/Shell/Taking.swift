@@ -19,7 +19,7 @@ package enum Taking {
     init(_ description: String) { self.description = description }
   }
 
-  /// Parses a word, or throws what is expected.
+  /// Parses a word, or throws an error that says what is expected.
   package typealias Reader<Value> = @Sendable (String) throws -> Value
 
   // MARK: Times and numbers

@@ -132,7 +132,7 @@ extension CommandFailure {
   }
 }
 
-/// Handles Ctrl-C as a request to interrupt work while the process continues.
+/// Treats Ctrl-C as a request to interrupt the current work instead of ending the process.
 enum Interruption {
   private static let wasAsked = Atomic(false)
   private static let noticed = Atomic(false)

@@ -29,7 +29,7 @@ struct SendingTrack: Machine {
     case bitrate(UInt64)
     /// Changes the encoding's limits while the track runs.
     case encoding(RTPEncoding)
-    /// Sets what to reduce first if the bit rate is short, and the content hint.
+    /// Sets what to reduce first when the bit rate is too low, and the content hint.
     case adaptation(DegradationPreference?, ContentHint)
     case deadline
   }

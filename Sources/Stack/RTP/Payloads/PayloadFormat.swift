@@ -225,7 +225,9 @@ package struct VideoPacket: Hashable, Sendable {
     case no
     /// The packet is the first if the previous one ended a frame.
     case possible
-    /// The packet is the first, unless the previous one belongs to the same frame.
+    /// The packet begins a frame even if the previous packet is missing.
+    ///
+    /// Several packets in a row may be marked so; then only the first of them begins the frame.
     case certain
   }
 

@@ -4,8 +4,9 @@ import Wire
 
 /// The stand-ins for names, secrets and addresses in a redacted take.
 ///
-/// An original has the same stand-in everywhere, with the same length and form. A stand-in reveals
-/// nothing about the original.
+/// An original has the same stand-in everywhere. A word's stand-in has the word's length and form,
+/// and addresses of one network get stand-ins in one network; a stand-in reveals nothing else about
+/// the original.
 final class StandIns {
   let parts: Redaction.Parts
   /// Whether addresses are only recorded, because all must be known before the first one gets a

@@ -6,11 +6,11 @@ import RTP
 package import Tape
 import Wire
 
-/// Describes a row on one line, as the output of a step.
+/// Describes a row of a step on one line.
 struct RowText {
   /// The layer that the row belongs to, such as `ice` or `media`.
   let layer: String
-  /// The output on one line.
+  /// The row on one line.
   let title: String
 
   init(_ rows: RowList, _ row: Int, isInput: Bool = false) {

@@ -62,7 +62,7 @@ package struct ValueBytes: Sendable {
 
   private static let smallestRoom = 1_024
 
-  /// Appends a byte that does not belong to a value.
+  /// Appends a raw byte, such as a step's kind, rather than an encoded value.
   @inline(__always)
   mutating func append(byte: UInt8) {
     reserve(1)

@@ -93,8 +93,7 @@ enum StreamViews {
     }
   }
 
-  /// Identifies packets other than RTP whose totals belong together: by end, protocol, sender and
-  /// second.
+  /// The key by which packets other than RTP are added up.
   private struct Other: Hashable {
     var end: Int
     var kind: Kind

@@ -20,7 +20,7 @@ enum JanusAsk: Hashable, Sendable {
   case configure(ActionID?, JanusSetting)
   /// A request to subscribe, to unsubscribe, or to restart ICE.
   case subscription
-  /// The local answer to a subscriber's offer.
+  /// The local answer to the server's offer to a subscriber.
   case start
   case setUp
   case acknowledge
