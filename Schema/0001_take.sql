@@ -792,9 +792,9 @@ WITH
     FROM stat JOIN refusing ON refusing.peer = stat.peer
     WHERE stat.type = 'inbound-rtp' AND (members ->> '$.packetsLost') IS NOT NULL
   ),
-  -- What the reports on sent streams add to the loss. A restarted stream restarts the count; a late
-  -- packet decreases it by one.
-  told AS (
+  -- How much each of the receiver's reports adds to a sent stream's loss. The reported count starts
+  -- over when a stream restarts, and falls by one when a packet arrives late.
+  stated AS (
     SELECT peer, ssrc, at_ns, lost,
       coalesce(lag(CASE WHEN lost > 0 THEN lost ELSE 0 END) OVER (
         PARTITION BY peer, ssrc ORDER BY "row"), 0) AS former
@@ -803,7 +803,7 @@ WITH
   reported AS (
     SELECT peer, ssrc, max(at_ns) AS at_ns,
       sum(CASE WHEN lost < 0 OR former - lost > 1000 THEN 0 ELSE lost - former END) AS lost
-    FROM told GROUP BY peer, ssrc
+    FROM stated GROUP BY peer, ssrc
   ),
   part_loss AS (
     SELECT extended.peer AS peer, extended.direction AS direction, extended.ssrc AS ssrc,

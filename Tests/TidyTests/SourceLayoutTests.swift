@@ -51,6 +51,32 @@ struct SourceLayoutTests {
     #expect(missing == [])
   }
 
+  /// The tables of rules name an owner's file, unless it is called like one of the row's types.
+  @Test func theFileOfEachOwnerIsKnown() throws {
+    let type = try Pattern(#"`([A-Z]\w+)"#, "type")
+    let file = try Pattern(#"`(?:[\w/]+/)?([\w+]+\.swift)`"#, "file")
+    let rows = Self.article.lines.drop { !$0.hasPrefix("## Takes and replay") }
+    var unknown: [String] = []
+    for row in rows where row.hasPrefix("| ") {
+      guard let owners = row.split(separator: "|").dropFirst().first.map(String.init) else {
+        continue
+      }
+      let named = Set(file.matches(in: owners).map { $0.groups[1] })
+      let names = type.matches(in: owners).map { $0.groups[1] }
+      // Targets, such as `Peer`, are folders.
+      for name in names where !Self.places.contains(name) {
+        guard let files = Self.declarations[name] else { continue }
+        let isKnown = files.contains { file in
+          let own = URL(filePath: file.path).lastPathComponent
+          return named.contains(own)
+            || names.contains { own == $0 + ".swift" || own.hasPrefix($0 + "+") }
+        }
+        if !isKnown { unknown.append(name) }
+      }
+    }
+    #expect(unknown == [])
+  }
+
   @Test func theOwnerOfARuleNamesItsRFC() throws {
     let number = try Pattern(#"RFC\s+(\d+)"#, "RFC")
     let name = try Pattern(#"`(\w+)`"#, "name")

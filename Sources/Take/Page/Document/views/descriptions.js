@@ -45,9 +45,13 @@ export function sectionsOf(sdp) {
   return found;
 }
 
-/** Compares two lists of lines: each is `same`, `added` or `gone`, with the fewest changes. */
+/**
+ * Compares two lists of lines: each is `same`, `added` or `gone`, with the fewest changes.
+ *
+ * In very long descriptions, a line is only looked for in the other description.
+ */
 export function differences(before, after) {
-  // Descriptions are short enough for the quadratic algorithm.
+  // Most descriptions are short enough for the quadratic algorithm.
   const [rows, columns] = [before.length, after.length];
   if (rows * columns > 250_000) return after.map((line) =>
     ({ line, change: before.includes(line) ? "same" : "added" }));
