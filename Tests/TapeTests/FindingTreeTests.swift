@@ -148,6 +148,10 @@ struct FindingTreeTests {
     #expect(part.lost == 8 && part.bursts.map(\.missing) == [4, 4])
     #expect(part.bursts.map(\.first) == [20, 25])
     #expect(part.buckets.reduce(0) { $0 + Int($1.lost) } == 8)
+    // The first packets that were sent arrive after later ones, and the second one never.
+    let early = read([5, 6, 3, 4, 1] + (7...100))
+    #expect(early.expected == 100 && early.lost == 1 && early.reordered == 3)
+    #expect(read([5, 6, 3, 4, 1, 2] + (7...100)).lost == 0)
     let lost = read(all.filter { !(20...28).contains($0) })
     #expect(lost.lost == 9 && lost.bursts.map(\.missing) == [9])
   }

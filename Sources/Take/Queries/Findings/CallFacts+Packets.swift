@@ -271,6 +271,7 @@ extension CallFacts.Stream {
 
   private mutating func begin(_ sight: PacketSight) {
     tail.highest = sight.sequence
+    tail.lowest = sight.sequence
     tail.highestRTPTime = sight.rtpTime
     tail.window = [UInt64](repeating: 0, count: 16)
     tail.holes = []
@@ -322,7 +323,18 @@ extension CallFacts.Stream {
       tail.mark(position, true)
       reordered +|= 1
       bucket.reordered &+= 1
-      if lost > 0 {
+      if position < tail.lowest {
+        // The packet was sent before the first one that arrived.
+        let missing = tail.lowest &- position &- 1
+        expected &+= missing &+ 1
+        lost &+= missing
+        bucket.lost &+= Int32(truncatingIfNeeded: missing)
+        if missing > 0 {
+          bucket.holes &+= 1
+          tail.addHole(first: position &+ 1, missing, in: place)
+        }
+        tail.lowest = position
+      } else if lost > 0 {
         lost -= 1
         // The packet was counted as missing in an earlier interval, or in this one.
         let (hole, isFilled) = tail.fillHole(at: position) ?? (place, false)

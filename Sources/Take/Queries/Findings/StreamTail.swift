@@ -6,6 +6,8 @@ import Wire
 struct StreamTail: Sendable {
   /// The highest sequence number so far, extended beyond 16 bits, and that packet's timestamp.
   var highest: Int64 = 0
+  /// The lowest sequence number since the stream began or restarted, extended likewise.
+  var lowest: Int64 = 0
   var highestRTPTime: Int64 = 0
   var sequence: Int64 = 0
   var rtpTime: Int64 = 0
@@ -49,7 +51,8 @@ struct StreamTail: Sendable {
   /// Remembers a gap, so that packets that arrive late are known to be a part of it.
   mutating func addHole(first: Int64, _ count: Int64, in bucket: Int) {
     if holes.count >= Self.holesMaximum { holes.removeFirst(Self.holesMaximum / 2) }
-    holes.append(Hole(first: first, count: count, missing: count, bucket: bucket))
+    let hole = Hole(first: first, count: count, missing: count, bucket: bucket)
+    holes.insert(hole, at: holes.last.map { $0.first < first } ?? true ? holes.count : 0)
   }
 
   /// Records that a missing packet arrived late.
