@@ -376,8 +376,8 @@ package struct FindingExplainer {
         sent AS MATERIALIZED (
           SELECT step, ssrc, sequence, delay_ms FROM one_way_delay WHERE from_peer = \(lost.from)
         ),
-        -- What was sent last is under way at the end. Nobody counts that, nor what was lost before
-        -- the first packet that arrived.
+        -- Packets sent after the last one that arrived may be under way at the end, and receivers
+        -- do not count those lost before the first one that arrived.
         arrived AS (
           SELECT ssrc, min(step) AS first, max(step) AS last
           FROM sent WHERE delay_ms IS NOT NULL GROUP BY ssrc

@@ -320,7 +320,11 @@ struct AbsentMedia {
       """
       SELECT EXISTS (
         SELECT 1 FROM call_request
-        WHERE peer = \(peer) AND name = 'replaceSource' AND arguments ->> '$._1' IS NULL)
+        WHERE peer = \(peer) AND name = 'replaceSource' AND arguments ->> '$._1' IS NULL
+          AND NOT EXISTS (
+            SELECT 1 FROM track
+            WHERE track.peer = call_request.peer AND track.kind <> '\(kind)'
+              AND track.track = call_request.arguments ->> '$.transceiver'))
       """) == 1
   }
 

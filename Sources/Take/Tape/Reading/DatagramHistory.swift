@@ -96,14 +96,20 @@ package final class DatagramHistory {
     let isFound: Bool
     do throws(SQLiteError) {
       guard try rows.step() else { return nil }
-      if rows.integer(3) == 1 { return try nextSegment() }
-      packet.reset()
-      packet.bind(rows.values(Int64.self), at: 1)
-      isFound = try packet.step()
+      if rows.integer(3) == 1 {
+        segment.reset()
+        segment.bind(rows.integer(0), at: 1)
+        isFound = try segment.step()
+      } else {
+        packet.reset()
+        packet.bind(rows.values(Int64.self), at: 1)
+        isFound = try packet.step()
+      }
     } catch {
       throw TapeError(path: path, place: "packet", error)
     }
     guard isFound else { throw unreadable() }
+    if rows.integer(3) == 1 { return try readSegment() }
     let (at, owner, direction, from, to, bytes, ecn) = packet.values(
       Int64.self, Int64.self, String.self, String.self, String.self, [UInt8].self, UInt8?.self)
     guard let local = SocketAddress(from), let remote = SocketAddress(to),
@@ -117,17 +123,14 @@ package final class DatagramHistory {
       ecn: ecn.map { ECNMark(rawValue: $0) })
   }
 
-  private func nextSegment() throws(SQLiteError) -> Entry? {
-    segment.reset()
-    segment.bind(rows.integer(0), at: 1)
-    guard try segment.step() else { return nil }
+  private func readSegment() throws(TapeError) -> Entry {
     let (at, name, arguments) = segment.values(Int64.self, String.self, String.self)
     guard
       case .segment(let from, let to, let bytes, let lost, let isEnd)? = CallText(
         name: name, arguments: arguments
       ).value(ObserverCall.self), let source = SocketAddress(from),
       let destination = SocketAddress(to), source.ip.isIPv4 == destination.ip.isIPv4
-    else { return nil }
+    else { throw unreadable() }
     return Entry(
       atNanoseconds: at, isInbound: true, source: source, destination: destination,
       bytes: [UInt8](bytes), stream: (lost, isEnd))

@@ -9,16 +9,14 @@ enum SQLiteFunctions {
   /// The description of the functions in `retake sql --schema`.
   static let text = """
     -- Functions of retake sql and retake open, beside those of SQLite; plain sqlite3 lacks them,
-    --                    and no
-    -- view uses them.
+    -- and no view uses them.
     --
     -- percentile(x, p)  the value that p of a hundred values of x do not exceed, between two
-    --                    values in
-    --                   proportion; p from 0 to 100, the same in all rows of a group
+    --                   values in proportion; p from 0 to 100, as in percentile(x, 95), the same
+    --                   in all rows of a group
     -- median(x)         percentile(x, 50)
     -- stddev(x)         the standard deviation of a sample (n - 1); NULL for fewer than two values
-    -- x REGEXP pattern  whether a text contains what an extended regular expression of POSIX
-    --                    matches,
+    -- x REGEXP pattern  whether a text contains what an extended regular expression of POSIX matches,
     --                   with \\d, \\w, \\s and \\b; also regexp(pattern, x)
     --
     -- The first three are aggregates and leave NULL out:
