@@ -306,8 +306,9 @@ struct FindingTree {
   /// Returns whether refused packets cannot have caused a harm: packets that are refused as
   /// replayed, or because they come before the keys, are missed only at that time.
   private func isHarmless(_ cause: Detection, to symptom: Detection) -> Bool {
-    cause.rule == FindingRule.srtpRefused.id && cause.severity == .low
-      && symptom.fromNanoseconds > cause.toNanoseconds
+    guard cause.rule == FindingRule.srtpRefused.id, cause.severity == .low else { return false }
+    // Refused packets arrived, so they are not lost on the path.
+    return symptom.fromNanoseconds > cause.toNanoseconds || symptom.rule.hasPrefix("loss")
   }
 
   /// The rules for stalls; a stall explains only harm that lasts about as long as the stall.
