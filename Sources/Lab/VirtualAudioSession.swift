@@ -177,7 +177,7 @@ package final class VirtualAudioCall {
     call.onEvent = { [weak self] peer, event in self?.play(event, of: peer) }
   }
 
-  /// Delivers microphone audio and sends the result.
+  /// Delivers microphone audio to the session, and sends what the session captures.
   package func deliver(_ chunk: PCMChunk) {
     session.deliver(chunk, from: .unit)
     forward()
@@ -188,7 +188,7 @@ package final class VirtualAudioCall {
     let end = call.now + interval
     while let due = session.deadline, due <= end {
       call.run(until: due)
-      // Received audio may have moved the deadline.
+      // Received audio may have moved the session's deadline.
       catchUp()
       forward()
     }
@@ -233,8 +233,8 @@ package final class RecordedVirtualCall {
     call = VirtualCall(seed: seed, links: links, configurations: configurations, sink: sink)
   }
 
-  /// Creates the take and its peers, which have the names in `labels`; peers without a label are
-  /// not recorded.
+  /// Creates a call and its take, in which peers have the names in `labels`; peers without a label
+  /// are not recorded.
   /// - Parameters:
   ///   - only: the only peer to record; nil for all.
   ///   - unixNanoseconds: the wall-clock time at the start.

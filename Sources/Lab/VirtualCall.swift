@@ -8,7 +8,8 @@ package import Wire
 
 /// Full client stacks, usually two, in virtual time over a seeded network.
 ///
-/// The same seed produces the same call, step by step; with a tape it is recorded like a live one.
+/// The same seed produces the same call, step by step; a sink can record the steps like those of a
+/// live call.
 package final class VirtualCall {
   /// Receives every step in order.
   package typealias StepSink = (StepRecord) -> Void
@@ -55,7 +56,7 @@ package final class VirtualCall {
   private let sink: StepSink?
   private let peerNumbers: [UInt32]
 
-  /// Creates a call between peers, one per link, whose seeds derive from `seed`.
+  /// Creates a call with one peer per link; the peers' seeds derive from `seed`.
   package init(
     seed: UInt64, links: [LinkSettings] = [LinkSettings(), LinkSettings()],
     configurations: [PeerConfiguration] = [], unixNanoseconds: Int64 = labEpoch,
@@ -89,7 +90,7 @@ package final class VirtualCall {
     }
   }
 
-  /// Calls a peer's API and returns its reply.
+  /// Calls a peer's API; returns its reply, or `.done` if it has not replied yet.
   @discardableResult
   package func call(_ peer: Int, _ call: PeerCall) -> PeerReply {
     let id = nextCall
@@ -194,8 +195,8 @@ package final class VirtualCall {
 
   /// Stalls a peer's process.
   ///
-  /// Whatever arrives or falls due meanwhile is handled when it resumes. Do not call the peer
-  /// before then.
+  /// Datagrams that arrive and deadlines that fall due meanwhile are handled when the process
+  /// resumes. Do not call the peer before then.
   package func stall(_ peer: Int, for interval: Interval) {
     stalls[peer] = (now + interval, stalls[peer]?.arrivals ?? [])
   }

@@ -243,7 +243,7 @@ package final class VirtualMeeting {
 
 extension VirtualMeeting {
   package var agents: [ICEAgent] { parties.map(\.agent) }
-  /// The time at which each agent was first connected.
+  /// The time at which each agent was first connected; nil for an agent that never was.
   package var connectedAt: [Instant?] { parties.map(\.connectedAt) }
   /// Whether every agent has had a path.
   package var isConnected: Bool { parties.allSatisfy { $0.connectedAt != nil } }
@@ -283,7 +283,7 @@ package struct MeetingParty {
   package private(set) var sockets: [SocketAddress] = []
   package private(set) var closed: [SocketAddress] = []
   package private(set) var sent: [(at: Instant, remote: SocketAddress, bytes: [UInt8])] = []
-  /// Data for the layers above, on relayed or direct paths.
+  /// The data for the layers above that arrived on relayed or direct paths.
   package private(set) var received: [[UInt8]] = []
   /// The error codes of failures at STUN and TURN servers, in the order reported.
   package private(set) var serverFailures: [UInt16] = []

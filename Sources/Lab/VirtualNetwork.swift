@@ -32,7 +32,8 @@ package struct VirtualNetwork {
 
   /// The links, by host number.
   ///
-  /// Datagrams from the server and from responders use the destination's link.
+  /// A host's datagrams use its own link; those from the server and from responders use the
+  /// destination's.
   package var links: [LinkSettings]
   /// The addresses that are cut off, as seen from the outside.
   package var outage = VirtualOutage()
@@ -76,7 +77,7 @@ package struct VirtualNetwork {
     free = links.map { _ in .zero }
   }
 
-  /// The next datagram's arrival time.
+  /// The next datagram's arrival time; nil if none is in flight.
   package var nextArrival: Instant? { flights.last?.at }
 
   /// Adds a host with its link, and returns its number.

@@ -1,7 +1,7 @@
 package import Wire
 
-/// Connections between hosts in virtual time: lossless, but a lost segment delays everything after
-/// it.
+/// Connections between hosts in virtual time that deliver everything in order; a lost segment is
+/// retransmitted, which delays everything after it.
 package struct VirtualStreams {
   /// A change of a connection or listener, or a received message.
   package enum Event: Sendable {
@@ -49,7 +49,7 @@ package struct VirtualStreams {
 
   package var count: Int { directions.count / 2 }
 
-  /// The time of the next event.
+  /// The time of the next event; nil if none is pending.
   package var nextArrival: Instant? { pending.first?.at }
 
   /// Returns the next event at or before an instant; nil if there is none.

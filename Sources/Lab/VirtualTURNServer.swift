@@ -4,7 +4,7 @@ package import Wire
 /// A STUN and TURN server in virtual time (RFC 8489, RFC 8656) that enforces the rules for clients
 /// about credentials, fresh nonces, permissions and channels.
 package struct VirtualTURNServer {
-  /// A datagram to send, from the server's endpoint or a relayed one.
+  /// A datagram that the server sends, from its own endpoint or from a relayed address.
   package struct Departure: Sendable {
     package var source: SocketAddress
     package var destination: SocketAddress

@@ -2,11 +2,11 @@ import DequeModule
 import ICE
 package import Wire
 
-/// Keeps packets that belong to no call out of the takes: an observer's inputs are stored, so such
-/// packets are only counted.
+/// Keeps packets that belong to no call out of the takes, which store all inputs of an observer;
+/// such packets are only counted.
 ///
-/// Packets that may belong to a call wait here, a few per path; once they prove that they do, they
-/// are admitted with their original times.
+/// Packets that may belong to a call wait here, a few per path; once they prove to belong to one,
+/// they are admitted with their original times.
 package struct CallGate {
   /// A datagram that belongs to a call, as captured.
   package struct Admitted: Sendable {
@@ -208,8 +208,8 @@ struct Newcomers {
   private static let packetsMaximum = 64
   private static let lengthMaximum = 4096
   private static let bytesMaximum = 32 << 20
-  /// The minimum number of unanswered paths for tracking media as answers; with fewer, tracking is
-  /// not worth its cost.
+  /// The minimum number of unanswered paths at which media counts as a possible answer; with fewer,
+  /// tracking media is not worth its cost.
   private static let watchedMinimum = 256
 
   private struct Unanswered {
@@ -241,7 +241,7 @@ struct Newcomers {
 
   var unansweredCount: Int { unanswered.count }
 
-  /// Whether media in both directions of a path is worth tracking now.
+  /// Whether media is now tracked as a possible answer.
   var watchesMedia: Bool { unanswered.count >= Self.watchedMinimum }
 
   /// Counts a datagram on a known path, or one admitted for another reason, as a possible answer.

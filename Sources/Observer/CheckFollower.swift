@@ -111,10 +111,10 @@ struct CheckFollower {
 
   var isChecking: Bool { states[0] == .checking || states[1] == .checking }
 
-  /// Connects both ends if media proves that they have a pair although no nomination was seen.
+  /// Connects both ends, because media proves that a pair works although no nomination was seen.
   ///
-  /// Consent checks do not nominate (RFC 7675), so only media can prove it if the capture begins in
-  /// the middle of the call.
+  /// Consent checks do not nominate (RFC 7675), so if the capture begins in the middle of the call,
+  /// there is no other proof.
   mutating func connectByMedia(at now: Instant) -> Outcome {
     var outcome = Outcome()
     for end in 0..<2 where states[end] == .checking || states[end] == .new {
@@ -174,7 +174,7 @@ struct CheckFollower {
 /// priority is in use, because a client with aggressive nomination nominates every pair that
 /// responds (RFC 5245 section 8.1.1.2), and again with each consent check.
 struct PairChoice {
-  /// The time for which media on a pair, or its nomination, counts as current.
+  /// How long media on a pair counts as current, and how long a pair's nomination does.
   private static let mediaMemory = Interval.seconds(2)
   private static let nominationMemory = Interval.seconds(5)
   /// The number of consecutive packets on another pair that switch an end's choice; a single packet
@@ -183,7 +183,8 @@ struct PairChoice {
   private static let nominatedMaximum = 64
 
   private(set) var selected: Int?
-  /// Each end's media path, the number of consecutive packets on it, and the time of the last one.
+  /// Each end's media path, the number of consecutive packets on it (at most `runMinimum`), and the
+  /// time of the last one.
   private var media: [(path: Int, run: Int, last: Instant)?] = [nil, nil]
   /// The nominated paths with the time of their last nomination.
   private var nominated: [(path: Int, last: Instant)] = []

@@ -212,7 +212,8 @@ struct HTTPReader {
     state = .head
   }
 
-  /// Reads a WebSocket frame (RFC 6455 section 5.2).
+  /// Reads a WebSocket frame (RFC 6455 section 5.2); returns false if more bytes are needed or the
+  /// frame is not supported.
   private mutating func readFrame() -> Bool {
     let rest = waiting
     guard let head = FrameHead(rest) else { return false }

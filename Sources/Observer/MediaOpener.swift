@@ -102,7 +102,7 @@ struct MediaOpener {
 
   // MARK: Keys
 
-  /// Adds a key for an end's packets, which is tried before older keys.
+  /// Adds a key for an end's packets; it is tried before older keys.
   mutating func add(_ receiver: SRTPReceiver, for end: Int) {
     protection = .protected
     receivers[end].insert(receiver, at: 0)
@@ -160,7 +160,7 @@ struct MediaOpener {
     return nil
   }
 
-  /// Copies the keys of the transport that this transport continues.
+  /// Copies the protection and the keys of the transport that this transport continues.
   mutating func inherit(_ other: MediaOpener, isFlipped: Bool) {
     protection = other.protection
     receivers = isFlipped ? other.receivers.reversed() : other.receivers
@@ -176,7 +176,7 @@ struct MediaOpener {
   /// signaling about encryption may be wrong.
   var mayBeClear: Bool { protection != .clear && receivers[0].isEmpty && receivers[1].isEmpty }
 
-  /// Marks the media as unencrypted because its packets prove it, even if signaling differs.
+  /// Marks the media as unencrypted because its packets prove it, even if signaling says otherwise.
   mutating func showClear() { protection = .clear }
 
   /// Examines a packet; returns the protection that it reveals, or `unknown` if it reveals none.

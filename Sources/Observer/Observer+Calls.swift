@@ -74,7 +74,7 @@ extension Observer {
     return path
   }
 
-  /// Processes packets that waited on a path until packets other than media turned it into a call.
+  /// Processes the packets that waited on a path before it became part of a call.
   private mutating func receiveWaiting(_ tuple: FiveTuple, _ isRelayed: Bool) {
     let waiting = probation.release(tuple)
     guard !waiting.isEmpty else { return }
@@ -123,8 +123,9 @@ extension Observer {
 
   // MARK: Moving transports
 
-  /// Returns the stream of an older transport that continues here, with the same SSRC and the next
-  /// sequence numbers, because the ends changed their addresses; nil if there is none.
+  /// Returns an older transport's stream that a packet continues after the ends changed their
+  /// addresses: it has the packet's SSRC, and its sequence numbers end shortly before the packet's;
+  /// nil if there is none.
   mutating func joinedStream(_ index: Int, from: Int, ssrc: UInt32, sequence: UInt16)
     -> Int?
   {
@@ -148,7 +149,8 @@ extension Observer {
     transports[index].hosts
   }
 
-  /// Moves an older transport's keys, association and streams to the transport that continues it.
+  /// Copies an older transport's keys and association, and moves its streams, to the transport that
+  /// continues it.
   mutating func join(_ index: Int, with stream: Int, from: Int) {
     let old = streamTable.entries[stream].stream
     let source = old.transport - 1
@@ -212,7 +214,8 @@ extension Observer {
     }
   }
 
-  /// Attaches known descriptions to a new transport, by its fragments or else by its addresses.
+  /// Attaches known descriptions to a transport that is new or has new fragments: by its fragments,
+  /// or else by its addresses.
   mutating func attachDescriptions(_ index: Int, _ tuple: FiveTuple?) {
     for end in 0..<2 {
       if let fragment = transports[index].facts.usernameFragments[end] {

@@ -107,8 +107,8 @@ extension Observer {
 
   /// Reports a new address of one end.
   ///
-  /// - Parameter isSeenByOther: whether the other end sees this end at the address, which then is
-  ///   not the address on the wire.
+  /// - Parameter isSeenByOther: whether this is the address at which the other end sees this end,
+  ///   instead of the address on the wire.
   mutating func addCandidate(
     _ index: Int, _ end: Int, _ address: SocketAddress, _ transport: TransportProtocol,
     priority: UInt32?, isSeenByOther: Bool = false
@@ -159,7 +159,8 @@ struct CheckNames: Hashable {
   var receiver: String
   var sender: String
 
-  /// Parses a username; fails without a colon, as in requests to servers.
+  /// Parses a username; fails unless it has two parts separated by a colon, unlike usernames in
+  /// requests to servers.
   init?(_ username: String?) {
     guard let username, let colon = username.firstIndex(of: ":") else { return nil }
     receiver = String(username[..<colon])
@@ -317,7 +318,7 @@ extension Observer {
     if table.paths[path].isUnknown[end] { rename(path, end, to: mapped) }
   }
 
-  /// Swaps the ends of paths whose relay turned out to be at the other end.
+  /// Corrects the paths whose relay turned out to be at the other end.
   mutating func turnRelays() {
     for turned in relays.removeCorrections() {
       for path in table.paths.indices {
@@ -329,8 +330,8 @@ extension Observer {
     }
   }
 
-  /// Moves a path's relay to the other end, which belongs to `client`; unknown addresses stay
-  /// unknown.
+  /// Corrects a path whose relay is at end `1 - end` instead of `end`, with `client` as its client;
+  /// addresses that were unknown stay unknown.
   private mutating func turn(_ path: Int, _ end: Int, client: SocketAddress) {
     let known = table.paths[path]
     let channel = known.pair.addresses[1 - end]

@@ -24,7 +24,7 @@ extension Observer {
     receive(packet, index)
   }
 
-  /// Connects ends that send checks if media flows in both directions, or on a path with a
+  /// Connects ends that are still checking once media flows in both directions, or on a path with a
   /// successful check.
   private mutating func connectByMedia(_ index: Int, _ path: Int, _ from: Int) {
     transports[index].hasSentMedia[from] = true

@@ -367,7 +367,7 @@ extension Observer {
 
   /// Returns the source that a `flexfec-03` packet protects; nil for other packets.
   ///
-  /// Its header has a count of one and three zero bytes before the protected SSRC.
+  /// Its FEC header has an SSRC count of one and three zero bytes before the protected SSRC.
   private static func protected(by bytes: RawSpan, _ header: RTPHeader) -> UInt32? {
     let start = header.payload.lowerBound
     guard header.payload.count >= 20, header.payload.upperBound <= bytes.byteCount,
@@ -383,7 +383,7 @@ extension Observer {
 extension Observer {
   /// Begins a path that a relay announced, or the path's next ICE generation.
   ///
-  /// Its packets are unencrypted, even if descriptions say otherwise.
+  /// The path's packets are unencrypted, even if descriptions say otherwise.
   mutating func begin(clearPath tuple: FiveTuple, _ fragments: [String]) {
     guard fragments.count == 2, let names = CheckNames("\(fragments[1]):\(fragments[0])"),
       let (path, _) = place(names, tuple, false)

@@ -180,7 +180,7 @@ package struct Observer: Machine, ~Copyable {
       return false
     }
     let index = table.paths[path].transportIndex
-    // This end's datagrams that are seen outside of the relay have separate rows.
+    // If this end's datagrams are also seen outside of the relay, they already have rows.
     if !isRepeated, isRelayed && !table.paths[path].isSeenDirectly[end] || isOfTCP(path) {
       emit(
         .carried(
@@ -346,8 +346,8 @@ extension Observer {
     reportStreams(.unannounced, unannounced, "")
   }
 
-  /// Returns whether the sender's description names other sources but not this one, and its packets
-  /// have no mid.
+  /// Returns whether the sender's description names other sources but not this one, whose packets
+  /// have no header extensions that could state a mid.
   private func isUnannounced(_ entry: StreamTable.Entry) -> Bool {
     let (stream, index) = (entry.stream, entry.stream.transport - 1)
     guard !entry.hasExtensions, stream.repairs == nil, transports.indices.contains(index),

@@ -323,7 +323,7 @@ package struct ObserverSettings: Hashable, Sendable {
   /// Limits on waiting packets: their number per transport, and bytes in total.
   package var waitingPacketsMaximum = 20_000
   package var waitingBytesMaximum = 64 << 20
-  /// The maximum number of paths; packets on any further path belong to no call.
+  /// The maximum number of paths; packets on any further path are treated as belonging to no call.
   package var pathsMaximum = ObserverSettings.formerPathsMaximum
   /// Encodings of payload types, which override all other sources.
   package var payloadTypes: [PayloadTypeMapping] = []

@@ -29,17 +29,18 @@ extension SocketAddress {
 /// A path between the ends of a call.
 struct ObservedPath {
   var pair: ObservedPair
-  /// The first relay path that carries this path; nil if none does.
+  /// The first relay path on which packets of this path were seen; nil if there is none.
   private var carrier: PathKey?
   private var isSeenRelayed = false
-  /// The ends whose packets are seen outside of the relay.
+  /// For each end, whether its packets are seen outside of a relay.
   private(set) var isSeenDirectly = [false, false]
-  /// Whether packets are seen on both sides of a relay and would count twice.
+  /// Whether packets are seen at several points, such as on both sides of a relay, and would count
+  /// twice.
   private(set) var hasSeveralWays = false
   /// The end behind a relay, whose local address is used until its relayed address is known; nil if
   /// there is none.
   var relayedEnd: Int?
-  /// The ends whose candidate address is not known.
+  /// For each end, whether its candidate address is unknown.
   var isUnknown = [false, false]
   /// The component, from checks or ports: 1 for RTP, possibly with RTCP; 2 for separate RTCP.
   var component: UInt8 = 1

@@ -120,12 +120,13 @@ struct PayloadShapes {
     var redundant = 0
     var innerType: UInt8?
     var startCode: String?
-    /// The types that RED with a single block would carry, and whether there are too many for RED.
+    /// The inner payload types if the payloads are RED with a single block, and whether there are
+    /// too many of them for RED.
     var inner: [Inner] = []
     var isMixed = false
 
-    /// The video that RED with a single block carries, if it is video; certain if a start code
-    /// proves it.
+    /// The video inside RED with a single block, and whether a start code proves it; nil if there
+    /// is none.
     var innerVideo: (type: UInt8, codec: String, isSure: Bool)? {
       let all = inner.reduce(0) { $0 + $1.packets }
       guard !isMixed, let main = inner.max(by: { $0.packets < $1.packets }),

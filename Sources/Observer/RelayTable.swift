@@ -29,7 +29,7 @@ struct RelayTable {
     var channels: [UInt16: SocketAddress] = [:]
     /// ChannelBind requests without a response.
     var asked: [(transaction: STUNTransactionID, channel: UInt16, peer: SocketAddress)] = []
-    /// Whether the relay was guessed from addresses and ports.
+    /// Whether it was guessed, from addresses and ports, which end is the relay.
     var isGuessed = false
   }
 
@@ -229,9 +229,10 @@ struct RelayTable {
 
   /// Decides which of two hosts is the relay.
   ///
-  /// A known relay takes precedence over a well-known port (RFC 8656 section 4, and ports that pass
-  /// firewalls). Otherwise, the relay is the host with a public address, or else the host with the
-  /// lower port. The last two rules are guesses, which the relayed packets may refute.
+  /// A known relay takes precedence over a well-known port (3478 and 5349, RFC 8656 section 4, or
+  /// 80 and 443, which pass firewalls). Otherwise, the relay is the host with a public address, or
+  /// else the host with the lower port. The last two rules are guesses, which the relayed packets
+  /// may refute.
   private static func serverIsDestination(
     _ tuple: FiveTuple, _ servers: Set<IPAddress>
   ) -> (Bool, isSure: Bool) {

@@ -77,17 +77,18 @@ struct SignaledDescriptions {
     return entries.count - 1
   }
 
-  /// Returns the descriptions with a username fragment, newest first.
+  /// Returns the numbers of the descriptions with this username fragment, newest first.
   func numbers(stating fragment: String) -> [Int] {
     byFragment[fragment, default: []].reversed()
   }
 
-  /// Returns the descriptions with a media address, for calls without ICE, newest first.
+  /// Returns the numbers of the descriptions that state this media address, newest first; used for
+  /// calls without ICE.
   func numbers(at address: SocketAddress) -> [Int] {
     byPort[address.port, default: []].reversed().filter { hasAddress(address, $0) }
   }
 
-  /// Returns whether a description has a media address.
+  /// Returns whether the description with this number states this media address.
   func hasAddress(_ address: SocketAddress, _ number: Int) -> Bool {
     let text = address.ip.description
     let document = entries[number].document
@@ -173,7 +174,8 @@ extension SignaledDescriptions {
     entries[number].how == .given || entries[number].fragments.isEmpty
   }
 
-  /// Returns a payload type's encoding if the descriptions agree on it; nil if they differ.
+  /// Returns a payload type's encoding if the descriptions agree on it; nil if they differ, or if
+  /// none states it.
   func commonMeaning(of type: UInt8, in chosen: [Int]) -> PayloadMeaning? {
     let found = chosen.compactMap { number in
       entries[number].payloads.first { $0.payloadType == type }

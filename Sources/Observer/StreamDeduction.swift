@@ -162,7 +162,7 @@ struct StreamClock {
   /// The maximum number of distinct steps and payload types to count.
   private static let stepsMaximum = 24
   private static let typesMaximum = 8
-  /// The minimum duration for an inference.
+  /// The time for which a stream is observed before its clock rate is inferred.
   private static let timeMinimum = Interval.milliseconds(300)
 
   private var began: Instant?
@@ -325,8 +325,8 @@ struct ExtensionDeduction {
     elements = [:]
   }
 
-  /// Examines a packet; after the last packet to examine, returns the extensions found, if any; nil
-  /// before that.
+  /// Examines a packet; once enough packets are examined, returns the extensions that they have, or
+  /// nil if there are none; returns nil before that.
   mutating func examine(
     _ header: RTPHeader, _ bytes: RawSpan, from end: Int, kind: MediaKind?, at now: Instant
   ) -> HeaderExtensionMap? {

@@ -18,12 +18,14 @@ package struct ObservedStream: Hashable, Sendable {
   package var streamID: String?
   /// The CNAME, which all of an end's streams share; nil if it is unknown.
   package var canonicalName: String?
-  /// The stream whose packets this one retransmits (RFC 4588); nil for other streams.
+  /// The SSRC of the stream whose packets this stream retransmits (RFC 4588); nil for other
+  /// streams.
   package var repairs: UInt32?
   package var repairsHow: Knowledge?
-  /// The stream whose lost packets this FlexFEC stream recovers (RFC 8627); nil for other streams.
+  /// The SSRC of the stream whose lost packets this FlexFEC stream recovers (RFC 8627); nil for
+  /// other streams, and until it is known.
   package var protects: UInt32?
-  /// The FlexFEC source that protects this stream, if a description names it.
+  /// The SSRC of the FlexFEC stream that protects this stream, if a description names it.
   package var protectedBy: UInt32?
   /// Whether all known descriptions of the transport list ULPFEC.
   package var agreesOnCorrection = false
@@ -113,7 +115,7 @@ struct StreamTable {
     bySource[ssrc, default: []].suffix(Self.candidatesMaximum).reversed()
   }
 
-  /// Moves a stream to another transport and sending end, and updates the index by SSRC.
+  /// Moves a stream to another transport and sending end, under which `find` then finds it.
   mutating func move(_ index: Int, to transport: Int, from: Int) {
     let old = entries[index].stream
     places[Key(transport: old.transport, from: old.from, ssrc: old.ssrc)] = nil
@@ -161,10 +163,11 @@ struct UnprovenStreams {
   private var count = 0
   private var bytes = 0
 
-  /// Holds a packet; if its source's waiting packet has a number close to it, returns that packet
-  /// and holds neither; returns nil otherwise.
+  /// Holds a packet; if its source's waiting packet has a sequence number close to its own, returns
+  /// that packet and holds neither; returns nil otherwise.
   ///
-  /// - Parameter dropped: incremented by the number of packets dropped for lack of room.
+  /// - Parameter dropped: incremented by the number of packets dropped for lack of room, or
+  ///   replaced by a packet that does not follow them.
   mutating func add(_ packet: consuming Packet, dropped: inout UInt64) -> Packet? {
     let transport = packet.transport
     let (ssrc, from) = (packet.header.ssrc, packet.packet.from)
@@ -229,8 +232,8 @@ struct UnprovenStreams {
 /// between two parts is not a loss. After a silence, if the sequence numbers jumped by about
 /// as many packets as the stream usually sends in that time, the skipped packets count as lost.
 package struct SourceReception: Sendable {
-  /// The minimum step that may be a restart, and the minimum backward step if the timestamp
-  /// advances, since a late packet has an older timestamp.
+  /// Steps of at least this size in either direction may be restarts; so may backward steps of 100
+  /// or more if the timestamp advances, since a late packet has an older timestamp.
   private static let jump = 3000
   private static let backwards = -100
 
@@ -251,8 +254,8 @@ package struct SourceReception: Sendable {
   private var expectedBefore: UInt64 = 0
   private var base: Int64 = 0
   private var highest: Int64 = 0
-  /// The number of packets in the current part, and the previous part's numbers: a single stray
-  /// packet does not begin a part.
+  /// The number of packets in the current part, and the previous part's numbers, to which counting
+  /// returns if the current part turns out to be a single stray packet.
   private var partPackets: UInt64 = 0
   private var before: (base: Int64, highest: Int64)?
   private var nearRestarts = NearRestarts()
@@ -294,7 +297,7 @@ package struct SourceReception: Sendable {
     settleDoubt(step: Int(step))
     if mayBegin { doubtful = (number, Int(step)) }
     if let before, partPackets == 1, (1..<Int64(Self.jump)).contains(number - before.highest) {
-      // A single stray packet had begun the part.
+      // A single stray packet began the part, so counting returns to the previous part.
       expectedBefore -= UInt64(before.highest - before.base + 1)
       expectedBefore += 1
       (base, highest, partPackets) = (before.base, before.highest, 2)

@@ -52,7 +52,7 @@ struct TransportFollower {
 
   mutating func describe(_ end: Int, _ description: Int) { descriptions[end] = description }
 
-  /// Records an end's address; returns whether it has yet to be reported.
+  /// Records an end's address; returns whether it is new and has to be reported.
   mutating func isNews(_ address: SocketAddress, of end: Int) -> Bool {
     guard addresses.count < TransportFollower.addressesMaximum else { return false }
     hosts.insert(address.ip)
@@ -89,7 +89,8 @@ struct TransportFollower {
     return (isChanged, isChanged ? before : nil)
   }
 
-  /// Deselects the selected pairs, because the call continues on another transport.
+  /// Deselects the selected pairs, because the call continues on another transport; returns their
+  /// paths.
   mutating func clearSelection() -> [Int] {
     choices.indices.compactMap { choices[$0].clear() }
   }
@@ -241,8 +242,8 @@ struct DTLSStates {
 
   /// Returns an end's state after its alert.
   ///
-  /// - Parameter description: nil if it is encrypted; after the handshake it is then almost
-  ///   certainly a close_notify.
+  /// - Parameter description: nil for an encrypted alert, which is almost certainly a close_notify
+  ///   after the handshake.
   func state(after description: UInt8?, of end: Int) -> DTLSTransportState {
     description == 0 || description == nil && states[end] == .connected ? .closed : .failed
   }

@@ -28,13 +28,11 @@ struct Altered {
   var mustBeNoticed = false
 }
 
-/// Makes altered takes.
-///
-/// The number of a take determines what is changed in it.
+/// Writes altered copies of takes; the copy's number determines the take and the changes.
 struct Alterations {
   let bases: [String]
 
-  /// Writes the altered take with number `number` to `path`.
+  /// Writes the altered take with this number to `path`; equal numbers make equal takes.
   func write(_ number: UInt64, to path: String) throws -> Altered {
     var chance = Chance(number)
     let base = chance.pick(bases)
@@ -264,7 +262,7 @@ struct Alterations {
       "1e308", "-1e308", "9223372036854775807", "-9223372036854775808", "1e999", "-1", "0", "null",
       "\"x\"", "[]", "{}", "\"\\u0000\\u001b]0;x\\u0007\"", "18446744073709551616", "true", "0.1",
     ])
-    // Replaces every number in the document, or the complete document.
+    // Replaces one member, all members or the complete document, or makes it invalid.
     let new = chance.pick([
       "json_set(\(column), '$.' || (SELECT key FROM json_each(\(table).\(column)) "
         + "LIMIT 1 OFFSET \(chance.below(8))), json('\(value)'))",
@@ -301,7 +299,7 @@ struct Alterations {
       header.startUnixNanoseconds = chance.pick([.max, .min, 0, -1, 1 << 62])
     }
     let copy = try TakeCopy(path: path, header: header)
-    // Changes only a few rows, because later steps depend on earlier ones.
+    // On average, one row in `share` changes, and at most 50 in all.
     let share = chance.pick([3, 20, 200, 1_000])
     var changes = 0
     var first = ""

@@ -2,7 +2,7 @@ import CProcess
 import Foundation
 import RetakeCommand
 
-/// Runs all verbs on one take, in forked copies of this process that may crash.
+/// Runs all verbs on one take in forked copies of this process, so that a crash ends only the copy.
 struct VerbRun {
   /// The result for one take.
   struct Outcome {

@@ -70,7 +70,8 @@ def main():
         for path in ["details", "findings"]:
             ask(path, name=name)
         for overview in [{}, {"overview": "1"}]:
-            # A length in four bytes and a JSON object of that length, before the columns.
+            # The answer starts with a length in four bytes and a JSON object of that length; the
+            # columns follow.
             data = ask("take", name=name, **overview)
             try:
                 length = int.from_bytes(data[:4], "big")

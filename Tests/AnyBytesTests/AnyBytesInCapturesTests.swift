@@ -13,7 +13,7 @@ import Wire
 /// Whatever a capture contains, its import makes a take that replays, or reports an error in one
 /// sentence.
 ///
-/// Tests 400 captures by default; if `RETAKE_MUTATIONS_EACH` is set, a twentieth of its value. Each
+/// Tests 400 captures by default, or a twentieth of `RETAKE_MUTATIONS_EACH` if that is set. Each
 /// capture has its own seed: `RETAKE_CAPTURE_SEED=N` starts with the Nth,
 /// `RETAKE_CAPTURE_TRACE=FILE` records which one is running, and `RETAKE_CAPTURE_SAMPLES=FOLDER`
 /// also alters the pcap files in a folder, with key logs of the same names.

@@ -19,7 +19,7 @@ import Wire
     return Array(try Data(contentsOf: folder.appending(path: "ObserverTests/Samples/\(name)")))
   }
 
-  /// Returns the first bytes of real captures, which end within a frame.
+  /// Returns the beginnings of real captures, each cut off within a frame.
   private static func captures() throws -> [[UInt8]] {
     try [
       "firefox-loop.pcap", "chromium-rtpdump.pcapng", "chromium-aiortc.pcap",

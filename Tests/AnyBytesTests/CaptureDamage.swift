@@ -137,7 +137,7 @@ struct CaptureDamage {
     let payload = network + 20 + (isTCP ? 20 : 8)
     switch below(10) {
     case 0:
-      // Version and header length, total length, identification, flags and offset, protocol.
+      // IPv4: version and header length, total length, identification, flags and offset, protocol.
       let fields = [(0, 1), (2, 2), (4, 2), (6, 2), (9, 1)]
       let (offset, width) = fields[below(fields.count)]
       set(&frame, network + offset, width)
@@ -181,7 +181,7 @@ struct CaptureDamage {
     }
   }
 
-  /// Sets the headers' lengths to the frame's length.
+  /// Updates the length fields in the IP and UDP headers to the frame's length.
   private func lengthen(_ frame: inout [UInt8], _ network: Int) {
     let whole = frame.count - network
     guard whole > 28, whole < 65_536 else { return }

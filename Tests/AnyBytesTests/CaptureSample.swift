@@ -8,16 +8,16 @@ struct CaptureSample {
     var seconds: Int64
     var nanoseconds: Int64
     var frame: [UInt8]
-    /// The length that the file states, if it is wrong.
+    /// The captured length that the record states if it is wrong; nil for the frame's real length.
     var statedLength: UInt32?
     var originalLength: UInt32?
-    /// The number of dropped frames that its block reports; only pcapng has this.
+    /// The number of dropped frames that the record's block reports, which only pcapng has.
     var dropped: UInt64?
   }
 
   var linkType: UInt16 = 1
   var records: [Record] = []
-  /// The key log lines that decrypt its packets.
+  /// The key log lines that decrypt the capture's packets.
   var keys = ""
   var comments: [String] = []
 

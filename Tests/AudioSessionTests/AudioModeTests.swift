@@ -164,7 +164,7 @@ struct AudioModeTests {
       ])
   }
 
-  /// The session requests a profile; the device decides the result.
+  /// To change the processing profile, the session only sends a request to the device.
   @Test(arguments: [AudioProcessingProfile.voice, .music, .custom(0x72_696f_63)])
   func processingIsRequestedFromTheDevice(_ profile: AudioProcessingProfile) {
     let session = VirtualAudioSession()

@@ -116,7 +116,7 @@ struct AudioUnitTests {
     #expect(
       session.call(.openConnection(1, sends: true, receives: true)) == .failed(.permissionDenied))
     #expect(session.snapshot.playout == "playing" && session.snapshot.recording == "stopped")
-    // After a refusal the session does not ask again; without an answer it does.
+    // Once permission is refused, the session does not ask again; if there was no answer, it does.
     session.permission = .granted
     session.call(.initializeInput)
     let isAsked = answer == .undetermined

@@ -112,7 +112,7 @@ struct CaptureTests {
     #expect(session.deliver(chunk) == .failure(.audioUnitActive))
     #expect(session.deliver(chunk) == .failure(.audioUnitActive))
     #expect(session.deliver(chunk, from: .unit) == .success(480))
-    // The refusal is logged once; every block is counted.
+    // The refusal is logged only once, but every dropped block is counted.
     #expect(session.log.filter { $0 == "sourceRefused" }.count == 1)
     #expect(session.snapshot.counters.dropsByReason == ["audioUnitActive": 2])
     session.call(.useManualAudio(true))

@@ -83,7 +83,8 @@ struct SessionEventTests {
     #expect(session.snapshot.activationCount == 0 && !session.snapshot.isActive)
   }
 
-  /// After an activation by the system, the session's own activation requests nothing.
+  /// If the system has already activated the audio session, activating it again requests nothing
+  /// from the device.
   @Test func anExternalActivationIsRecognized() {
     let session = VirtualAudioSession()
     session.call(.useManualAudio(true))
@@ -144,7 +145,7 @@ struct SessionEventTests {
     session.clear()
     session.handle(.mediaServerReset)
     #expect(session.events.contains(.mediaServerReset) && session.snapshot.unit == .started)
-    // The new server has none of the earlier settings.
+    // The restarted media server has lost the earlier settings, so the session applies them again.
     #expect(session.operations.contains(.setPreferredSampleRate(48_000)))
   }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 COPY = ROOT / ".build" / "changes"
-# The same flags as `make`, so that its build products are used.
+# The same flags as `make` uses, so that build products of `make` are reused.
 BUILD = os.environ.get("BUILD", "swift build").split()
 
 SWITCH = """\
@@ -62,7 +62,7 @@ def make(changes, rows):
         wanted[path.relative_to(ROOT)] = path.read_bytes()
     for change in changes:
         switch_line(wanted, change)
-    # Longest words first, so that a switch whose words are part of another's is applied after it.
+    # Longest texts first, so that a switch whose text is part of another's is applied after it.
     switches = {}
     for row in rows:
         for switch in row.get("switches", []):
@@ -70,7 +70,8 @@ def make(changes, rows):
             switches.setdefault(place, []).append((switch["name"], switch["others"]))
     for place in sorted(switches, key=lambda place: -len(place[2])):
         switch_words(wanted, place, switches[place])
-    # The file that defines the selection is in a module that all others import.
+    # The function that checks which change is selected goes into the module of JSONText.swift,
+    # which all other modules import.
     lowest = next(path.parent for path in wanted if path.name == "JSONText.swift")
     wanted[lowest / "Changed.swift"] = SWITCH.encode()
     wanted[Path("Sources/changes/main.swift")] = MAIN.encode()

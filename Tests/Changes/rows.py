@@ -25,7 +25,7 @@ from copy_of_sources import COPY, ROOT
 
 # Every row is tested once in this many commits.
 TURNS = 20
-# The time limit for a test without its switch, in seconds.
+# The time limit for running a test with its switch not set, in seconds.
 PATIENCE = 600
 
 

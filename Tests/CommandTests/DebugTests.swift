@@ -12,8 +12,8 @@ struct DebugTests {
       try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any], "\(text)")
   }
 
-  /// A step shows the same state whether it is reached forward or backward, because a checkpoint is
-  /// a copy of the process.
+  /// A step shows the same state whether the session reaches it forward, or backward from a
+  /// checkpoint.
   @Test func aPlaceLooksTheSameFromBothSides() async throws {
     let made = try await Takes.lossyCall()
     let forward = try await debug(made.path, "seek 1.5s", "show")
@@ -131,7 +131,7 @@ struct DebugTests {
   }
 
   /// Runs the README's commands after `make demo`, and its walk-through, word for word, in a folder
-  /// like the one that `make demo` leaves.
+  /// like the one that `make demo` creates.
   @Test func theReadmesExampleFindsTheFreezeAndRemovesIt() async throws {
     let root = Self.root
     let first = try Self.commands("Two commands")

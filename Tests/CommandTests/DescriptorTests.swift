@@ -22,7 +22,7 @@ struct DescriptorTests {
     }
   }
 
-  /// A command raises its soft limit as far as the system allows.
+  /// A command raises its soft limit on open files as far as the system allows.
   @Test func aSoftLimitIsRaised() async throws {
     let made = try await Takes.lossyCall()
     let outcome = try await Tool.shell("ulimit -S -n 16; \"$RETAKE\" info \(made.path)")

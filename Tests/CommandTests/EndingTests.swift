@@ -100,7 +100,7 @@ extension LiveConnectionTests {
     func aSignalEndsTheWaitForAnAnswer(verb: String) async throws {
       let folder = try Folder()
       let path = folder.file("call.take")
-      // Connections wait here forever, because they are never accepted.
+      // The listener never answers a request.
       let listener = try SilentListener()
       let run = try Run(
         Tool.path,
@@ -132,7 +132,7 @@ extension LiveConnectionTests {
   }
 }
 
-/// A TCP port on loopback that accepts connections and never sends anything.
+/// A TCP port on loopback to which clients can connect, but which never sends anything.
 private final class SilentListener {
   let port: UInt16
   private let descriptor: Int32

@@ -11,8 +11,8 @@ struct OlderTakesTests {
     Self.folder.appending(path: "format-\(format).take").path
   }
 
-  /// Wire data is exported completely; replayed data ends, with a message, where the replay differs
-  /// from an earlier revision of the stack.
+  /// Exports of wire data are complete; exports that need a replay end, with a message, where this
+  /// stack differs from the revision that made the take.
   @Test(arguments: TakeHeader.oldestFormat...TakeHeader.currentFormat)
   func aTakeOfEachFormatIsExported(format: Int64) async throws {
     let folder = try Folder()

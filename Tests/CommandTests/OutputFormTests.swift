@@ -174,7 +174,7 @@ struct OutputFormTests {
       let replaced = try await Tool.run(line + [path, "--force"])
       #expect(replaced.status == 0, "\(line): \(replaced)")
       #expect(try Data(contentsOf: folder.url("there")).count > 100)
-      // A log of the old file must not be applied to the new one.
+      // SQLite must not apply the old file's write-ahead log to the new file.
       if line.contains("--out"), line[0] != "page" { try await Takes.expectIdentical(path) }
     }
   }

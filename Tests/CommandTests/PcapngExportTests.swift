@@ -39,7 +39,7 @@ struct PcapngExportTests {
     #expect(try Takes.bytes(path, digest) == Takes.bytes(again, digest))
   }
 
-  /// The same call over TCP, with one connection per pair of ports (RFC 4571 framing).
+  /// Exports the same call over TCP, with one connection per pair of ports (RFC 4571 framing).
   ///
   /// The export contains the TCP segments too.
   @Test func anExportedCallOverTCPImportsAsTheSameTake() async throws {

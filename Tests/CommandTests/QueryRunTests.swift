@@ -28,7 +28,8 @@ struct QueryRunTests {
     if format == "json" { #expect(!outcome.output.contains("]")) }
   }
 
-  /// A process inherits the signals that its parent blocks.
+  /// Ctrl-C interrupts a query even if the parent process blocks SIGINT, which its children
+  /// inherit.
   @Test func ctrlCReachesAProcessThatWasStartedWithoutIt() async throws {
     let made = try await Takes.lossyCall()
     let script = """

@@ -102,7 +102,8 @@ extension LiveTests {
       try await socket.send(Self.unit(2, [Self.line("stats", "PC_0", whole, at: 5)]))
       _ = await Self.next(socket)
       await socket.close()
-      // The page resends everything that was not acknowledged, and what follows.
+      // Over the new connection, the page resends all messages that were not acknowledged, and
+      // sends later ones.
       socket = try await recorder.socket()
       #expect(await Self.next(socket).contains("\"isNew\":false,\"received\":{\"\(Self.load)\":2}"))
       let changes =

@@ -44,7 +44,7 @@ extension LiveTests {
       #expect(try await run.outcome().status == 0)
     }
 
-    /// Returns the data in a take's page, which its script draws.
+    /// Returns the data in a take's page, from which the page's script draws.
     private func data(_ page: Answer) throws -> [String: Any] {
       let begin = try #require(page.body.range(of: "type=\"application/json\""))
       let rest = page.body[begin.upperBound...].drop { $0 != ">" }.dropFirst()

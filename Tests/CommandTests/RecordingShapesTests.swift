@@ -57,8 +57,8 @@ struct RecordingShapesTests {
 
   // MARK: Headers against packets
 
-  /// If a Janus recording's header contradicts its packets, the import goes by the packets, and
-  /// says so.
+  /// If a Janus recording's header contradicts its packets, the import relies on the packets and
+  /// reports the contradiction.
   @Test(arguments: [
     (#"{"t":"a","c":"opus","u":1700000000000000}"#, "vp8", "audio opus"),
     (#"{"t":"v","c":"vp8","u":1700000000000000}"#, "opus", "video vp8"),
@@ -226,7 +226,7 @@ struct RecordingShapesTests {
       try Takes.number(take, "SELECT max(at_ns) \(packets)") == Int64(49 - events) * 20_000_000)
   }
 
-  /// Each log in a file has its own clock, and the date in its start event.
+  /// Each event log in a file has its own clock, whose date is in that log's start event.
   @Test func eventLogsOneAfterAnother() async throws {
     let folder = try Folder()
     let file =

@@ -210,9 +210,8 @@ struct RedactTests {
 
   // MARK: Relays
 
-  /// A relay's observer is configured with ICE username fragments.
-  ///
-  /// They are not names, so they stay.
+  /// Removing names keeps the ICE username fragments that a relay's observer is configured with,
+  /// because they are not names.
   @Test(arguments: ["Captures/relayed-janus.take", "Captures/formats/format-8.take"])
   func aRelayedCallWithoutItsNamesIsExecutedStill(take: String) async throws {
     let folder = try Folder()

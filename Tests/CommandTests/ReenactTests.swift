@@ -56,7 +56,7 @@ extension LiveTests {
         ])
       try await run.waitForErrors(with: "give it to the application")
       let words = run.errors.split { " \n".contains($0) }.filter { $0.hasPrefix("http://") }
-      // The sentence names the server first, then the relay followed by a colon.
+      // In this sentence, the relay's address comes after the server's, and a colon follows it.
       let relay = try #require(words.last).dropLast()
       let call = try await Tool.run(
         "record", "call", relay + "/offer", "--bind", "127.0.0.1",

@@ -45,8 +45,8 @@ struct RelayedCallTests {
     let all = "SELECT count(*) FROM packet WHERE direction = 'in'"
     #expect(try Takes.number(path, all) == call.datagrams.count)
 
-    // Both ends see the call's own addresses, with the carrier. The outer addresses are the
-    // addresses of the first end's relay.
+    // In both ends' rows, the addresses are the call's own, and the carrier is named. Only the
+    // first end uses a relay, so only its rows have outer addresses.
     let carrier = ["channelsOverTCP": "turn-tcp", "tcp": "tcp"][way.rawValue] ?? "turn"
     #expect(
       try Takes.number(
@@ -132,7 +132,7 @@ struct RelayedCallTests {
     let seen = try Takes.number(
       path, "SELECT count(*) FROM packet WHERE protocol = 'rtp' AND direction = 'in'")
     #expect(seen > (call.rtp(ofFirst: true) + call.rtp(ofFirst: false)) * 97 / 100)
-    // The consent checks show the two endpoints.
+    // The capture lacks the allocation, but the consent checks show the addresses of both ends.
     let unknown = "SELECT count(*) FROM packet WHERE '0.0.0.0:16387' IN (local, remote)"
     #expect(try Takes.number(path, unknown) == 0)
     let untyped = "SELECT count(*) FROM selected_pair WHERE '' IN (local_type, remote_type)"

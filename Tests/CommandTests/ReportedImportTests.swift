@@ -5,8 +5,8 @@ import Testing
 struct ReportedImportTests {
   private static let sdp = "v=0\\r\\ns=-\\r\\nm=audio 9 UDP/TLS/RTP/SAVPF 111\\r\\na=mid:0\\r\\n"
 
-  /// Five seconds of an rtcstats dump with numeric names and changes only: two seconds lose a tenth
-  /// of the packets and one freezes.
+  /// Five seconds of an rtcstats dump with numeric names and changes only: a tenth of the packets
+  /// is lost in two of the seconds, and the video freezes in one.
   private static var rtcstats: String {
     var lines = [
       "RTCStatsDump", #"{"fileFormat":3,"userAgent":"Browser 1","clientProtocol":"rtcstats#5.0"}"#,
@@ -230,7 +230,7 @@ struct ReportedImportTests {
         + #""timestamp":1780477200500},"#
         + #"{"type":"setLocalDescription","value":"{\"type\":\"offer\","#
         + #"\"sdp\":\"v=0\\r\\n\"}","timestamp":1780477200400}"#
-        // The user's local time, two hours ahead.
+        // The user's local time, which is two hours ahead of UTC.
       : #"{"time":"03/06/2026, "#
         + #"11:00:03","type":"legacyIceConnectionStateChange","value":"completed"},"#
         + #"{"time":"03/06/2026, 11:00:03","type":"setLocalDescription","value":"type: offer, "#

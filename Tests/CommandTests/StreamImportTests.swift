@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// Tests what the output says about streams if a capture is of an unencrypted call, or of a call
-/// that began earlier.
+/// Tests what commands say about the streams of unencrypted calls, and of calls that began before
+/// the capture.
 struct StreamImportTests {
   private func imported(_ folder: Folder, _ capture: Capture, _ options: String...) async throws
     -> (take: String, made: Tool.Outcome)
@@ -221,7 +221,7 @@ struct StreamImportTests {
     }
   }
 
-  /// Timestamp steps that do not match packet durations are reported; omitted silence is not.
+  /// Timestamp steps that do not match packet durations are reported, except after omitted silence.
   @Test(arguments: ["even", "off", "long", "pauses"])
   func unevenTimestampsAreNamed(_ kind: String) async throws {
     let folder = try Folder()

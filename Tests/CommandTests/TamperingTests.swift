@@ -34,7 +34,8 @@ struct TamperingTests {
     try await expectAlteration(made.path, at: row >> 16)
   }
 
-  /// A take without media gets frames' bytes from its packets, and stores only the frames' sizes.
+  /// A take without media stores only the sizes of its frames; a replay restores their bytes from
+  /// the packets.
   @Test(arguments: [Int64.max, -1, 0])
   func aSizeThatNoFrameHasIsNotFilledUp(_ size: Int64) async throws {
     let copy = try await Takes.copy()

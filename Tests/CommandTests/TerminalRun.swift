@@ -15,7 +15,7 @@ final class TerminalRun: Sendable {
 
   /// Keys to type as soon as certain text is shown.
   private struct Reaction {
-    /// The number of bytes shown so far; the text must come after them.
+    /// The text must appear after this many bytes of output.
     var start: Int
     var wanted: [UInt8]
     var keys: [UInt8]
@@ -138,8 +138,8 @@ final class TerminalRun: Sendable {
 
   /// Types `words`, and presses `keys` as soon as `wanted` is shown.
   ///
-  /// The reader thread presses them, because other tests may delay this one for longer than the
-  /// command runs.
+  /// The reader thread presses the keys, because other tests may delay the calling thread for
+  /// longer than the command runs.
   func type(_ words: String, whenShown wanted: String, press keys: String) -> Int {
     let start = shown.bytes.withLock { $0.count }
     shown.reaction.withLock {

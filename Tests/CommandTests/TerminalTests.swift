@@ -159,7 +159,7 @@ struct TerminalTests {
   func theDefaultPagerIsLess() async throws {
     let made = try await Takes.lossyCall()
     let run = try TerminalRun(["timeline", made.path], rows: 8)
-    // The pager waits for its reader, and Ctrl-C does not reach the command behind it.
+    // The pager waits for a key, and Ctrl-C does not end the command that writes to the pager.
     try await run.wait(for: ":\u{1b}[K")
     // `less` rings the bell, and drops the keys typed at that moment.
     try await run.type("\u{03}", until: "\u{07}")

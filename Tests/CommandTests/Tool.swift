@@ -23,14 +23,14 @@ enum Tool {
     return bundle.deletingLastPathComponent().appending(path: "retake").path
   }()
 
-  /// Runs a command and waits for it to end.
+  /// Runs `retake` with these arguments and waits for it to end.
   static func run(_ arguments: String..., environment: [String: String] = [:]) async throws
     -> Outcome
   {
     try await run(arguments, environment: environment)
   }
 
-  /// Runs a command and waits for it to end.
+  /// Runs `retake` with these arguments and waits for it to end; only a few commands run at once.
   static func run(_ arguments: [String], environment: [String: String] = [:]) async throws
     -> Outcome
   {

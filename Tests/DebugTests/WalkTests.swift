@@ -25,8 +25,7 @@ struct WalkTests {
     #expect(walk.at == walk.end)
   }
 
-  /// The walk stops at the first step whose rows meet a condition, which is the step that SQL
-  /// finds.
+  /// The walk stops at the first step whose rows meet a condition; SQL must find the same step.
   @Test(arguments: [
     ("state connection connected", "state WHERE machine = 'connection' AND to_state = 'connected'"),
     (

@@ -81,7 +81,7 @@ struct WhatIfTests {
     }
   }
 
-  /// In a call between others, the packets that each end received are played again.
+  /// A what-if run of an observed call feeds each end the packets that it received in the capture.
   @Test(arguments: ["observed-aiortc", "observed-clear-vp8", "observed-firefox"])
   func observedEndsShowTheSameFramesFromLargerBuffers(_ name: String) throws {
     let path = "\(FileManager.default.currentDirectoryPath)/Captures/\(name).take"

@@ -181,7 +181,7 @@ package final class DrivenCall {
     }
   }
 
-  /// Returns when a peer's input can be delivered: not while its process is stalled.
+  /// Returns the earliest time, from `ideal` on, at which the peer's process is not stalled.
   private func due(_ ideal: Instant, of peer: Int) -> Instant {
     max(ideal, call.stalledUntil(peer) ?? ideal)
   }

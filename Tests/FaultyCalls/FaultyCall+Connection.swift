@@ -92,7 +92,8 @@ extension FaultyCall {
     return true
   }
 
-  /// Prepares an exchange that switches off an end's media, without a later one that restores it.
+  /// Prepares a negotiation that switches off an end's media and that no later negotiation
+  /// reverses.
   private mutating func prepareSwitchedOff() {
     let plan = plan
     let kind: MediaKind = chance.isOne(in: 2) ? .audio : .video

@@ -3,7 +3,7 @@ import Foundation
 import Queries
 import Tape
 
-/// A call and its findings.
+/// A made call, its findings, and the verdict on them.
 struct JudgedCall {
   enum Verdict: String {
     case first, named, symptom, unnamed, good

@@ -165,8 +165,8 @@ struct FleetCall {
   /// 60 ms, the duration that an audio session requests.
   private static let deviceFrames = 2_880
 
-  /// A call whose microphone and loudspeaker are an audio session, which another application may
-  /// interrupt.
+  /// A call whose microphone and loudspeaker belong to an audio session, which another application
+  /// may interrupt.
   private func speakIntoDevice(_ path: String) throws {
     let recorded = try RecordedVirtualCall(
       path: path, seed: callSeed, links: setup.links, labels: ["alice", "bob"],

@@ -47,7 +47,7 @@ enum OtherStack: String, CaseIterable {
     try FileManager.default.removeItem(atPath: folder)
   }
 
-  /// Writes a take as a file in this stack's format, and returns the path to import.
+  /// Writes a take as a file in the other stack's format, and returns the path to import.
   private func write(_ path: String, _ retake: String, _ folder: String) throws -> String {
     switch self {
     case .internals, .rtcstats, .rtpdump:

@@ -127,7 +127,7 @@ struct FeedbackTests {
       reported += Int(record.fields.split(separator: "\"received\":")[1].prefix { $0 != "," }) ?? 0
     }
     let arrived = pair.sent(0).count - pair.lost[0].count
-    // Packets that overtook others are reported again together with them.
+    // Packets that overtook a late packet are reported a second time, together with the late one.
     #expect(reported >= arrived && reported < arrived + arrived / 5)
     let feedbackTimes = pair.packets[1].filter { $0.bytes[1] == 205 && $0.bytes[0] == 0x8f }.map(
       \.at)

@@ -13,7 +13,7 @@ extension SeededGenerator {
 /// A path's effect on packets in one direction.
 struct Link {
   var delay = Interval.milliseconds(20)
-  /// A random extra delay, so that packets overtake each other.
+  /// The maximum random extra delay, which lets packets overtake each other.
   var jitter = Interval.zero
   var loss = 0.0
   var duplication = 0.0
@@ -36,7 +36,7 @@ final class Pair {
   /// Each side's RTP packets that the network lost.
   private(set) var lost: [[[UInt8]]] = [[], []]
   private(set) var duplicatedCount = [0, 0]
-  /// When a side stepped only because its deadline was reached.
+  /// The times at which a side stepped only because its deadline was reached.
   private(set) var wakes: [[Instant]] = [[], []]
   /// Returns whether to lose a packet, given its side, whether it is RTP, and its bytes.
   var drop: (Int, Bool, [UInt8]) -> Bool = { _, _, _ in false }

@@ -39,7 +39,7 @@ struct PartsTests {
 
   @Test func jitterIsSmoothedBySixteenths() {
     var reception = ReceptionStatistics()
-    // Transit times alternate by 10 ms, or 900 clock units, which the jitter approaches.
+    // Transit times alternate by 10 ms, which is 900 clock units; the jitter approaches this value.
     for index in 0..<400 {
       let late = index % 2 == 0 ? 0 : 10
       _ = reception.receive(

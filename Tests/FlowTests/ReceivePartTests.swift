@@ -107,7 +107,8 @@ struct ReceivePartTests {
     }
     #expect(streams.all.map(\.ssrc) == [3, 4] && streams.routes.map(\.ssrc) == [3, 4])
     #expect(streams.all.map(\.hasEnded) == [true, false])
-    // A packet from the previous source is late, unless the current one has long been silent.
+    // A packet from the previous source counts as late, unless the current source has long been
+    // silent.
     let late = streams.route(
       try header(ssrc: 3), ReceiveStreams.Name(), agreement, at: at(5), into: &outbox)
     #expect(late == nil)

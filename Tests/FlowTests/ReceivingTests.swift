@@ -12,7 +12,8 @@ struct ReceivingTests {
     ("v", UInt32(77), UInt8(96), "v"), ("w", 77, 96, "w"),
     // Found by the announced source, then by a payload type that only one section has.
     ("", Agreed.videoSSRC, 96, "v"), ("", 78, 111, "a"),
-    // A payload type of two sections, an unknown one, an unknown mid.
+    // No section is found: two sections have the payload type, it is unknown, or the mid is
+    // unknown.
     ("", 79, 96, nil), ("", 80, 42, nil), ("nowhere", Agreed.videoSSRC, 96, nil),
   ])
   func packetsReachTheirSection(mid: String, ssrc: UInt32, payloadType: UInt8, expected: String?) {

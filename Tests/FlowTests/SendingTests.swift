@@ -96,7 +96,7 @@ struct SendingTests {
   /// Packets above the target wait for half a second at most, however long the excess lasts.
   @Test func theSendQueueIsLimited() {
     let pair = Pair(sections: Agreed.video().map { [$0] }, link: Link(delay: .milliseconds(1)))
-    // Feedback would raise the target.
+    // All feedback is dropped, because it would raise the target.
     pair.drop = { side, _, _ in side == 1 }
     let camera = Camera()
     (camera.keySize, camera.size) = (40_000, 40_000)

@@ -192,18 +192,18 @@ struct ChoiceTests {
     meeting.run(for: .milliseconds(10))
     #expect(node.selections.last?.remote == lower)
     #expect(node.agent.selectedPair?.nominated == true)
-    // A higher pair is followed immediately.
+    // The nomination of a pair with a higher priority is followed immediately.
     try peer.check(from: best, nominates: true)
     meeting.run(for: .milliseconds(10))
     #expect(node.selections.last?.remote == best)
-    // A lower pair is followed if the peer insists.
+    // The nomination of a pair with a lower priority is followed only if the peer repeats it.
     try peer.check(from: lower, nominates: true)
     meeting.run(for: .milliseconds(10))
     #expect(node.selections.last?.remote == best)
     try peer.check(from: lower, nominates: true)
     meeting.run(for: .milliseconds(10))
     #expect(node.selections.last?.remote == lower)
-    // A lower pair is also followed if the peer nominates it after a while.
+    // Two seconds later, a single nomination is enough, even of a pair with a lower priority.
     meeting.run(for: .seconds(2))
     try peer.check(from: peer.addresses[2], nominates: true)
     meeting.run(for: .milliseconds(10))

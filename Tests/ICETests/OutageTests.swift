@@ -145,8 +145,8 @@ struct OutageTests {
             && meeting.agents[1 - muted].selectedPair?.remote.address?.ip != before
             && meeting.agents.allSatisfy { $0.selectedPair?.nominated == true }
         }, "seed \(seed)")
-      // The agent that still receives abandons the path only after the other one has, and no longer
-      // sends checks there.
+      // The agent that still receives abandons the path only after the other agent has abandoned it
+      // and sends no more checks there.
       let bound = muted == 0 ? Interval.milliseconds(16_200) : .milliseconds(8200)
       #expect(meeting.now - cut <= bound, "seed \(seed)")
       meeting.run(for: .seconds(60))

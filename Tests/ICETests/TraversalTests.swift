@@ -75,7 +75,7 @@ struct TraversalTests {
     }
   }
 
-  /// Both sides' checks trigger further checks for more than a second before the first is answered.
+  /// Both sides' checks trigger further checks before the first one is answered.
   @Test(arguments: [300, 700, 1_500]) func theyConnectOverSlowPaths(milliseconds: Int64) {
     for seed in 0..<4 {
       let meeting = meeting(nil, nil, seed: UInt64(seed), hasRelay: false)

@@ -326,7 +326,8 @@ def described(plan, sdp, end):
                     count=1)
         return head + "".join(sections)
     if plan.kind == "noCandidates":
-        # Removed from both: an end that knows candidates would find the other one by its checks.
+        # Removed from both descriptions: an end that knew the other's candidates would reach the
+        # other end with its checks.
         return re.sub(r"(?m)^a=(candidate:.*|end-of-candidates)\r?\n", "", sdp)
     if plan.kind == "wrongCandidates":
         # Nothing listens at that port.

@@ -217,7 +217,8 @@ class _Signaling:
 
     def passed(self, sdp, end):
         """Returns an end's description as the other end receives it."""
-        # The sockets that a restart opens do not use the path.
+        # Calls that restart ICE do not use the path, because the restart opens sockets that bypass
+        # it.
         if self._plan.kind != "restart":
             sdp = self._path.signaled(sdp, end)
         self._path.video |= payload_types(sdp, "video")

@@ -37,10 +37,11 @@ class FaultyPath(LossyPath):
         self._busy, self._release = 0.0, 0.0
         self._watch = None
         self.lag = 0.0
-        # The number of packets affected, and the seconds of the call in which a queue delayed some.
+        # The number of affected packets; and for each second of the call, how many packets a queue
+        # delayed by more than 120 ms, and how many packets there were.
         self.touched = 0
         self._queued = {}
-        # The payload types of video and of retransmissions, by whichever description named them.
+        # The payload types of video and of retransmissions, collected from all descriptions.
         self.video, self.repairs = set(), set()
         # The culprit's next port on a NAT, as the other end sees it; once it is in use, nothing
         # passes through the old one.
@@ -87,7 +88,7 @@ class FaultyPath(LossyPath):
         """Whether the fault affected enough for its rule: congestion control may adapt to a
         bottleneck within its first second."""
         if self._plan.kind.startswith("bottleneck"):
-            # Whether most packets waited 120 ms or more in at least three of the seconds.
+            # Whether most packets waited more than 120 ms in each of at least three seconds.
             return sum(waited * 2 > count for waited, count in self._queued.values()) >= 3
         kind = KINDS.get(self._plan.kind)
         return kind is None or self.touched >= kind.least

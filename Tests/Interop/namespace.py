@@ -11,7 +11,7 @@ INSIDE = "RETAKE_INTEROP_INSIDE"
 # Set by a user who prefers the machine's own network to a namespace.
 REFUSED = "RETAKE_INTEROP_NO_NETNS"
 # Without camera permission a browser gathers no loopback address, and mDNS needs an interface with
-# multicast: this one is on a veth pair with both ends in the namespace.
+# multicast. This address belongs to a veth pair with both ends in the namespace.
 ADDRESS = "10.99.0.1"
 _UP = [
     ["link", "set", "lo", "up"],

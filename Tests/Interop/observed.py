@@ -50,8 +50,8 @@ class Cell:
     dtls: str = ""
     # The version that must be negotiated; empty for any.
     expects: str = ""
-    # The transport over which the first peer reaches a relay, its only candidate; empty if there is
-    # none.
+    # The transport over which the first peer reaches a relay, which is the peer's only candidate;
+    # empty without a relay.
     relay: str = ""
     # Whether signaling removes UDP candidates, in which case ICE uses TCP.
     tcp: bool = False

@@ -24,7 +24,7 @@ class Abilities:
     # Whether the peer sends messages over data channels and checks the echoes.
     data: bool = False
     # The sizes of the data messages that the peer echoes, prefixing text messages with
-    # `repeats_after`. Retake has to start, so the channel is in Retake's offer.
+    # `repeats_after`. Retake has to send first, so it opens the channel in its own offer.
     repeats: tuple[int, ...] = ()
     repeats_after: str = ""
 

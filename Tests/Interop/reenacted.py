@@ -98,7 +98,7 @@ async def _change(program, folder):
         problems.append(f"the changes came to {report}")
     with closing(sqlite3.connect(f"file:{report['pages'][0]}?mode=ro", uri=True)) as database:
         calls = dict(database.execute("SELECT name, count(*) FROM call_request GROUP BY 1"))
-    # The first call applies the answer.
+    # There is one more call than later descriptions, because the first call applies the answer.
     if calls.get("setRemoteDescription") != report["descriptions"] + 1:
         problems.append(f"{report['descriptions']} later descriptions made calls of {calls}")
     await _output(program, "replay", out)
@@ -138,7 +138,7 @@ async def _change_through_relay(program, folder):
     changes = [each for each in report["omissions"] if "later description" in each]
     if not report["complete"] or report["descriptions"] < 5 or changes:
         problems.append(f"the changes came to {report}")
-    # The first exchange is the client's own.
+    # There is one more entry than later descriptions: the first is from the client's own exchange.
     if len(result["directions"]) < report["descriptions"] + 1 or len(
             {json.dumps(each) for each in result["directions"]}) < 2:
         problems.append(f"{report['descriptions']} descriptions led to {result['directions']}")

@@ -115,7 +115,7 @@ async def run_short(program, folder):
                     _short(program, server, "retake", 600, take), folder / "call.log"
                 )
                 await asyncio.sleep(_SHORT_SECONDS)
-                # A busy machine may need longer than that.
+                # On a busy machine, this time may not be enough.
                 while _short_outcome(take) != _SHORT_EXPECTED and child.status is None:
                     await asyncio.sleep(_SHORT_SECONDS)
                 status = await child.finish(_FINISH_SECONDS, sending=signal.SIGINT)

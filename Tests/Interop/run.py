@@ -245,7 +245,7 @@ async def _main(options, folder):
     if "janus" in options.peers and options.only in "rooms-layers" and not options.brief:
         found = await rooms.run_layers(options.retake, folder / "rooms-layers")
         problems += _tell("rooms-layers", found, "each layer that was asked for was shown")
-    # Takes two minutes, so a brief run makes only the short visit.
+    # This call lasts two minutes, so a brief run makes only the short visit.
     if "janus" in options.peers and options.only in "rooms-janus" and not options.brief:
         if namespace.address():
             found, figures = await rooms.run(options.retake, folder / "rooms-janus")

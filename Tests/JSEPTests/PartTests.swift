@@ -62,7 +62,7 @@ struct PartTests {
     _ = transceivers.make(.video, .sendrecv, by: .addTrack(hasTrack: true))
     let plan = OfferPlan(
       sections, transceivers, Bundling(.balanced), .usual, needsData: true)
-    // Video reuses a video section; the association takes the first section left over.
+    // Video reuses a video section; the data association uses the first section left over.
     #expect(plan.slots.map(\.mid) == ["4", "3", "2"])
     #expect(plan.slots.map(\.isData) == [true, false, false])
     #expect(plan.slots.map(\.isDead) == [false, false, true])

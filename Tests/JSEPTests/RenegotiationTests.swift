@@ -102,7 +102,7 @@ struct RenegotiationTests {
     func version() throws -> String {
       try document(try side.negotiation.createOffer(side.transport)).origin.sessionVersion
     }
-    // Descriptions that were never set count too (RFC 9429 section 5.2.2).
+    // Even descriptions that were never set increase the version (RFC 9429 section 5.2.2).
     #expect(try version() == "1" && version() == "1")
     _ = try side.add(.video)
     #expect(try version() == "2")
@@ -163,7 +163,7 @@ struct RenegotiationTests {
   @Test func anotherCertificateMeansANewAssociation() throws {
     var (left, right) = try RenegotiationTests.call()
     right.transport.fingerprints[0].value = "AA:BB"
-    // So far left was the client; as offerer, right leaves the choice to left again.
+    // So far, left was the DTLS client; as the offerer, right lets left choose again.
     try exchange(&right, &left)
     #expect(left.negotiation.remoteTransport?.fingerprints.map(\.value) == ["AA:BB"])
     #expect(left.negotiation.remoteTransport?.localIsDTLSClient == false)

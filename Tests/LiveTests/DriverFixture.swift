@@ -17,7 +17,7 @@ final class ManualClock: Sendable {
   func advance(by interval: Interval) { nanoseconds.withLock { $0 += interval.nanoseconds } }
 }
 
-/// Collects elements from any thread.
+/// Collects elements that any thread adds.
 final class Collector<Element: Sendable>: Sendable {
   private let kept = Mutex<[Element]>([])
 
@@ -74,7 +74,7 @@ extension PeerInput {
   }
 }
 
-/// A port without a network: sockets get ports from 1000 on; sends are kept or rejected.
+/// A port without a network: sockets get ports from 1000 on; sent datagrams are kept, or rejected.
 final class ScriptedPort: DatagramPort {
   var sendCode: Int32 = 0
   var bindCode: Int32?

@@ -10,7 +10,7 @@ import Wire
 @Suite(.timeLimit(.minutes(10))) struct StreamSocketTests {
   private static let loopback = IPAddress(ipv4: 0x7f00_0001)
 
-  /// Waits for descriptors.
+  /// A poller that watches connections for reading and writing.
   private struct Waiter {
     let poller: Poller
 

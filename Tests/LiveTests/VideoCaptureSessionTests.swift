@@ -69,7 +69,7 @@ import Wire
     #expect(!other)
   }
 
-  /// If a camera is removed, ffmpeg ends.
+  /// The capture program ends by itself, as ffmpeg does when its camera is removed.
   @Test func aCapturerThatEndsByItselfEndsItsSessionAndTheTakeRecordsIt() async throws {
     let folder = try CapturerTests.standIn(then: "echo gone >&2; exit 1")
     defer { try? FileManager.default.removeItem(atPath: folder) }

@@ -158,7 +158,8 @@ import Testing
     #expect(plain > 0 && processed < plain / 2, "\(processed), \(plain)")
   }
 
-  /// The device processes as the session requests, and delivers the result.
+  /// A device with voice processing has the wrapped device's name, and passes the requested
+  /// processing on to the wrapped device.
   @Test func aDeviceWithVoiceProcessingIsADeviceLikeAnother() async throws {
     let manual = ManualAudioDevice(name: "microphone")
     let device = VoiceProcessingDevice(manual)

@@ -86,7 +86,7 @@ import Testing
       var source = try Y4MFileSource(path: path, loops: true)
       for _ in 0..<2 { _ = try source.next() }
       let told = error { () throws(MediaFileError) in _ = try source.next() }
-      // A video frame has 384 bytes and a line of six before it.
+      // Each video frame has 384 bytes, after a line of six bytes.
       #expect(told?.videoFrame == 3 && told?.byteOffset == whole.count - 390)
     }
   }

@@ -7,7 +7,8 @@ import Testing
     [configuration << 3 | (isStereo ? 4 : 0), 1, 2, 3]
   }
 
-  /// Returns the pieces for packets: received ones by position, fillers by first byte.
+  /// Places packets on a timeline; returns the resulting pieces: the packets, and fillers for lost
+  /// ones.
   private func pieces(
     _ packets: [(bytes: [UInt8], time: UInt32, at: Int64)], _ line: inout OpusTimeline
   ) throws -> [OpusTimeline.Piece] {

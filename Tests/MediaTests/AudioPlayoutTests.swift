@@ -40,7 +40,7 @@ struct AudioPlayoutTests {
     drive(&machine, inputs, until: milliseconds(end), deadline: .deadline, lateness: lateness)
   }
 
-  /// Expects the sums that always hold between the counters.
+  /// Expects the counters to account for all samples of the received packets and of the output.
   private func expectBalance(_ counters: AudioPlayoutCounters, _ packets: Int) {
     #expect(
       counters.totalSamplesReceived

@@ -76,7 +76,7 @@ struct VP8FrameHeaderTests {
 
 struct AudioMeterTests {
   @Test func levelsAreDecibelsBelowFullScale() {
-    // The mean squares of 0.5 dB above and below each level, by repeated multiplication.
+    // Repeated multiplication yields the mean squares that are 0.5 dB above and below each level.
     let tenth = 0.977_237_220_955_810_6
     var meanSquare = 32_768.0 * 32_768.0
     for level in 0...120 {

@@ -28,7 +28,7 @@ struct QualityLimitationTests {
   /// If the target is far below the desired rate, bandwidth limits the quality even if the video
   /// frames still look good.
   ///
-  /// The shown reason stays `none`.
+  /// `shown` stays `none`.
   @Test func aNarrowTargetIsABandwidthLimitation() {
     var limitation = QualityLimitation()
     for videoFrame in 0..<120 {

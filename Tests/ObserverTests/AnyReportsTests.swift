@@ -77,7 +77,7 @@ struct AnyReportsTests {
     }
   }
 
-  /// Lines of log collectors, including split ones, and what Firefox copies.
+  /// Tests lines of log collectors, some of them split, and the text that Firefox copies.
   @Test func linesOfCollectorsAndCopiedReports() {
     let lines = [
       #"{"log":"[\"create\",\"PC_0\",{},1700000000000]\n","stream":"stdout","time":"x"}"#,

@@ -75,7 +75,7 @@ struct StreamJudgementTests {
     return (meanings, deduction)
   }
 
-  /// An initial burst makes 20 ms of Opus look as fast as video.
+  /// If the first packets arrive in a burst, Opus packets of 20 ms might be mistaken for video.
   @Test(arguments: [false, true])
   func anInitialBurstIsNotVideo(_ isClear: Bool) throws {
     var stream = SyntheticStream()
@@ -207,8 +207,8 @@ struct StreamJudgementTests {
     #expect(thin.restarts == 1 && thin.expected == 1000 && thin.lost == 14)
   }
 
-  /// Late, duplicated, replayed and retransmitted packets are no restart, because their timestamps
-  /// match their numbers.
+  /// Late, duplicated, replayed and retransmitted packets do not count as a restart, because their
+  /// timestamps match their numbers.
   @Test(arguments: ["late", "twice", "replayed", "again", "swapped"])
   func repeatedPacketsAreNotARestart(_ kind: String) {
     var packets = run(0..<1000, from: 0)
@@ -233,7 +233,8 @@ struct StreamJudgementTests {
     #expect(seen.lost == (kind == "twice" ? -1 : kind == "replayed" ? -80 : 0))
   }
 
-  /// One packet with an older number, and packets out of order after a restart.
+  /// A single packet with an older number does not count as a restart, and packets out of order do
+  /// not hide one.
   @Test func aSinglePacketIsNotARestart() {
     var alone = run(0..<500, from: 0)
     alone.insert((280, 48_100, 6000), at: 300)

@@ -298,8 +298,8 @@ struct PageContentTests {
     #expect(Int64(frames) == (try take.integer("SELECT count(*) FROM frame_store")))
   }
 
-  /// All connections of one reading see the take at the same moment, even if it grows in the
-  /// meantime.
+  /// All database connections of one reading see the take at the same moment, even if it grows in
+  /// the meantime.
   @Test func aReadingIsConsistent() throws {
     let path = PageSample.path()
     defer { try? FileManager.default.removeItem(atPath: path) }

@@ -55,7 +55,7 @@ struct CandidatePoolTests {
     #expect(candidates(pooled).allSatisfy { description.sdp.contains($0) })
   }
 
-  /// If a server never answers, a description does not wait again for what the pool has waited for.
+  /// If a server never answers, a description does not wait again after the pool has waited for it.
   @Test func aPoolIsCompleteAfterWaitingForItsServers() {
     let pooled = call(pool: 1)
     pooled.run(for: .seconds(60))

@@ -78,7 +78,7 @@ struct DataTransportTests {
     }
   }
 
-  /// Returns both ends with a channel each, carried by a DTLS association.
+  /// Returns both ends after the first end's channel has opened at both.
   private func connected() throws -> Ends {
     var ends = Ends()
     try ends.open(0, "chat")

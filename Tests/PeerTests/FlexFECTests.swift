@@ -200,7 +200,8 @@ struct FlexFECTests {
     }
   }
 
-  /// In the final format, rows and columns protect as well, and a packet may be repeated unchanged.
+  /// In the final format, FEC packets may also protect rows and columns of packets, or repeat a
+  /// packet unchanged.
   @Test func rowsAndColumnsAndRepeatedPackets() throws {
     for (numbers, columns) in [([4, 5, 6, 7], 4), ([4, 9, 14], 5)] as [([UInt16], Int)] {
       var receiver = Receiver(.final)

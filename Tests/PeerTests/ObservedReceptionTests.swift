@@ -5,7 +5,7 @@ import Stats
 import Testing
 import Wire
 
-/// An observed receiver handles loss as the packets show that the real receiver did.
+/// An observed receiver treats losses as the real receiver did, as far as the packets show.
 struct ObservedReceptionTests {
   private static let media: UInt32 = 9
   private static let repair: UInt32 = 10

@@ -14,7 +14,8 @@ final class PerfectNegotiation {
   }
 
   let call: VirtualCall
-  /// How many times the polite peer rolled its own offer back, and calls that failed unexpectedly.
+  /// `glares` counts how many times the polite peer rolled its own offer back; `failures` lists the
+  /// calls that failed unexpectedly.
   private(set) var glares = 0
   private(set) var failures: [String] = []
   private var queues: [[Message]] = [[], []]

@@ -119,7 +119,7 @@ struct StatsMemberTests {
     return call
   }
 
-  /// Makes a call in which each peer receives two issuers with the other peer's certificate.
+  /// Makes a call in which each peer receives two issuer certificates after the other peer's own.
   private func issuedCall() -> VirtualCall {
     let call = VirtualCall(
       seed: 9, configurations: StatsMemberTests.both, security: IssuedSecurity(issuers: [[1], [2]]))
@@ -216,7 +216,8 @@ struct StatsMemberTests {
     #expect((0.35...0.36).contains(level) && (0.49...0.51).contains(peak), "\(level), \(peak)")
   }
 
-  /// Older takes replay as they were recorded, so their peers report what they did then.
+  /// Older takes must replay as they were recorded, so their peers report only the members that
+  /// existed at that time.
   @Test func olderTakesReportTheirOriginalMembers() throws {
     let call = VirtualCall(seed: 12)
     call.addMedia()
@@ -303,7 +304,7 @@ extension StatsObject {
   }
 }
 
-/// The security libraries, plus an issuer behind each peer's certificate.
+/// The security libraries, with issuer certificates after each peer's own certificate.
 private struct IssuedSecurity: SecurityFactory {
   let issuers: [[UInt8]]
 

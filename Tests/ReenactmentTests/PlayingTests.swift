@@ -216,7 +216,7 @@ struct PlayingTests {
     let origin =
       first - (try #require(stage.plan.packets.first { !$0.isRTCP })).distance.nanoseconds
     for (at, change) in zip(offers, changes) {
-      // No offer is sent before its time, or later than a busy machine may cause.
+      // No offer is sent before its time, and on a busy machine it is at most six seconds late.
       let delay = at - origin - change.distance.nanoseconds
       #expect((-20_000_000...6_000_000_000).contains(delay))
     }

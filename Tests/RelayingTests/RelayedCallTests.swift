@@ -271,7 +271,7 @@ import Wire
       for end in ends.values { try await end.addTrack(.video, source: Self.pattern) }
       var offers: [RelaySide: SessionDescription] = [:]
       for side in [polite.other, polite] { offers[side] = try await pass(from: side) }
-      // The polite end's offer is ignored; it rolls back by itself.
+      // The polite end's offer is ignored, and the polite end rolls it back itself.
       try await apply(try #require(offers[polite.other]), at: polite)
       try await apply(try await pass(from: polite), at: polite.other)
       try await apply(try await pass(from: polite), at: polite.other)

@@ -34,7 +34,8 @@ import Wire
     return plan
   }
 
-  /// A relay with a stand-in, and an application's client with its own take.
+  /// A relay that plays the plan in place of the server's media, and an application's client with
+  /// its own take.
   private final class Stage: Sendable {
     let plan: ReenactmentPlan
     let rig: RelayRig
@@ -184,7 +185,7 @@ import Wire
   @Test func aServerThatOffersIsReplacedWhereItWouldSend() async throws {
     let stage = try await Stage()
     defer { stage.remove() }
-    // The application publishes over a connection of its own, which is only relayed.
+    // The application publishes over another connection, which is only relayed.
     let publisher = stage.clients.makePeer(label: "publisher")
     let publishing = stage.rig.ends.makePeer(label: "publishing")
     try await publisher.addTransceiver(.video, direction: .sendonly, source: Self.pattern)
@@ -239,7 +240,7 @@ import Wire
     try await stage.finish()
     await socket.close()
     var directions = try await shown.value
-    // The first is the server's, with the recorded state at the beginning.
+    // The first entry is from the server's description, with the recorded state at the beginning.
     #expect(directions.removeFirst() == [true, true])
     #expect(directions == states.map(\.1))
     #expect(application.received == [offerer == .near ? "offer" : "answer"])
@@ -248,8 +249,8 @@ import Wire
     #expect(try Stage.number(stage.relayed, count + "'offer' AND direction = 'out'") >= 3)
   }
 
-  /// A server that makes a call over a WebSocket, with the type of each description beside the
-  /// object with the description.
+  /// A server that makes a call over a WebSocket; its messages state a description's type outside
+  /// the object that contains the description.
   private final class Application: Sendable {
     private let peer = Mutex<PeerConnection?>(nil)
     private let types = Mutex<[String]>([])
@@ -315,8 +316,8 @@ import Wire
       try await send(peer, over: socket)
     }
 
-    /// Follows the server's descriptions until the socket closes; returns for each in which
-    /// sections it sends.
+    /// Follows the server's descriptions until the socket closes; for each description, returns in
+    /// which sections the server sends.
     static func follow(
       _ client: PeerConnection, over socket: WebSocket
     ) async throws -> [[Bool]] {

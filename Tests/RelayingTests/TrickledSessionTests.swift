@@ -278,7 +278,7 @@ private struct WHIPClient {
       body: Array(text.utf8))
   }
 
-  /// Restarts ICE with a fragment, and applies the server's.
+  /// Restarts ICE with a fragment, and applies the fragment in the server's response.
   func restart() async throws -> HTTPResponse {
     try await peer.restartICE()
     try await peer.setLocalDescription()

@@ -33,7 +33,7 @@ struct AudioCallTests {
 
   /// 60 ms, the duration that the session requests.
   private static let frames = 2_880
-  /// The number of 60 ms periods between two faults, which last nearly five seconds.
+  /// The number of 60 ms periods between two faults, nearly five seconds in all.
   private static let spacing = 83
   /// The time between two occurrences of the same fault, in milliseconds.
   private static let cycle = spacing * 60 * Fault.allCases.count
@@ -160,8 +160,8 @@ struct AudioCallTests {
     _ = try recording.finish()
   }
 
-  /// Returns one cycle's timeline entries, with times counted from its start and operations without
-  /// numbers.
+  /// Returns one cycle's timeline entries, with times from the cycle's start, and with operations
+  /// that lack their numbers.
   private func cycle(_ number: Int, of told: [String]) -> String {
     told.compactMap { line -> String? in
       guard let space = line.firstIndex(of: " "), let at = Int(line[..<space]) else { return nil }

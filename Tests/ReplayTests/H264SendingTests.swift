@@ -128,7 +128,7 @@ struct H264SendingTests {
     if case .identical = report.verdict {} else { Issue.record("\(report)") }
   }
 
-  /// A peer whose genesis lists no encoders offers and refuses as before.
+  /// A peer whose genesis lists no encoders offers and refuses codecs as earlier versions did.
   @Test func withoutEncodersInGenesisNothingIsEncoded() throws {
     let call = VirtualCall(seed: 5)
     call.call(0, .addTrack(kind: .video, streamIDs: ["s"], source: pattern))

@@ -57,8 +57,7 @@ struct MutationTests {
       }
       #expect(report.steps == base.steps.count)
     }
-    // Unchanged steps still match the original's digests, so no alteration is found with them
-    // either.
+    // No step was changed, so with the original's checks the audit finds no alteration either.
     try folder.restoreChecks(of: path, from: base)
     #expect(try TapeAudit.run(path: path).alteration == nil)
   }

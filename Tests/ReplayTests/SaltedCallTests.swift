@@ -176,8 +176,8 @@ private struct SecretSearch {
     bytes.reduce(0) { $0 << 8 | UInt64($1) }
   }
 
-  /// Adds the secrets that a call generates: passwords, names, keys, certificates, seeds, and its
-  /// media.
+  /// Adds the secrets that a call generates (passwords, names, keys, certificates, seeds), and the
+  /// call's media.
   mutating func addOwnSecrets(of take: String) throws {
     let connection = try TakeFile.open(take)
     for query in [

@@ -90,7 +90,7 @@ struct TrackReplayTests {
     return try body(folder + "/call.take")
   }
 
-  /// Replays with codecs and without; without, levels come from recorded blocks, which already
+  /// Replays with and without codecs; without them, levels come from recorded blocks, which already
   /// include the gain.
   @Test func mutedTracksReplayIdentical() throws {
     try inTake { path in

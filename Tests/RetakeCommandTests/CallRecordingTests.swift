@@ -19,7 +19,7 @@ struct CallRecordingTests {
     let folder = try Folder()
     var takes = try takes(folder.file("all.take"))
     #expect(!takes.isOpen && takes.shared == nil && takes.name == "all.take")
-    // A name that is already taken leaves no new take behind.
+    // The file is not created before `open()`.
     #expect(!FileManager.default.fileExists(atPath: folder.file("all.take")))
     try takes.open()
     let shared = try #require(takes.shared)

@@ -40,7 +40,7 @@ struct DeviceOptionTests {
     #expect(CameraChoice(argument: "middle") == nil)
   }
 
-  /// Collects warnings.
+  /// Collects the warnings about a recording's devices.
   private final class Warnings: Sendable {
     private let lines = Mutex<[String]>([])
     var all: [String] { lines.withLock { $0 } }

@@ -23,7 +23,7 @@ struct TsharkTablesTests {
   private struct Stream: Hashable {
     var peer: Int64
     var ssrc: UInt32
-    /// The port that it was sent from.
+    /// The port from which the stream was sent.
     var port: UInt16
     var packets: Int
     var lost: Int

@@ -1,6 +1,6 @@
 import RetakeRTC
 
-/// A delegate isolated to the main actor, where its factory calls it.
+/// A delegate isolated to the main actor, on which the factory calls its methods.
 @MainActor class OrdinaryScreen: @MainActor RTCPeerConnectionDelegate {
   let factory: RTCPeerConnectionFactory
   var peerConn: RTCPeerConnection?

@@ -25,7 +25,7 @@ import Testing
     pair.callee.close()
   }
 
-  // TW2: codec preferences, and telephone keys in the preferred codec's call.
+  // TW2: codec preferences, and telephone keys sent in a call with the preferred codec.
   @Test func thePreferredAudioCodecIsSentAndReceived() async throws {
     let pair = try LoopbackPair()
     let kind = kRTCMediaStreamTrackKindAudio

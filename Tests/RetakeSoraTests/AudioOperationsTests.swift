@@ -108,7 +108,7 @@ import Testing
     try await machine.end()
   }
 
-  // SO1, SO2: a muted sender is silent while its microphone continues, and it has no volume.
+  // SO1, SO2: a muted sender is silent and has no volume, while its microphone continues.
   @Test func mutingSentAudioLeavesTheMicrophoneRunning() async throws {
     let machine = try await Machine(Desk(hertz: 440), sendsVoice: false, receivesVoice: true)
     let (app, url) = (application(), machine.url)

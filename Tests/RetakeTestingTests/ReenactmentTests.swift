@@ -1,7 +1,7 @@
 import RetakeTesting
 import Testing
 
-/// Tests how re-enactments that serve as tests fail, without a browser.
+/// Tests, without a browser, how re-enactments that serve as tests fail.
 struct ReenactmentFailureTests {
   @Test func aFailureNamesTheTakeAndTheFault() async throws {
     let take = capture("virtual-heavy-loss")

@@ -14,7 +14,7 @@ import Testing
 /// Tests rooms with an audio session, whose microphone is sent and whose loudspeaker plays received
 /// audio.
 @Suite(.timeLimit(.minutes(10))) struct RoomAudioTests {
-  /// A device with a tone as microphone and a recorded loudspeaker, in real time.
+  /// A device in real time whose microphone delivers a tone and whose loudspeaker is recorded.
   private final class Desk: Sendable {
     let device = ManualAudioDevice()
     private let heard = Mutex<Int>(0)

@@ -65,7 +65,7 @@ import Wire
   }
 
   @Test func aReceivedTrackExistsWhenItIsReportedAsPublished() async throws {
-    /// Looks the track up during the call that reports it.
+    /// Looks a track up during the delegate call that reports the track.
     final class Looker: RoomDelegate {
       let found = Mutex<[Bool]>([])
       func room(_ room: Room, onRemoteAudioPublished audio: RemoteAudio, of: RemoteParticipant) {

@@ -70,7 +70,7 @@ private enum DamageBudget {
     #expect(room.snapshot.state == .disconnected)
     #expect(room.events.last.map { if case .disconnected = $0 { true } else { false } } == true)
     #expect(room.names.filter { $0 == "disconnected" }.count == 1)
-    // Media is reported as carried once, and later as no longer carried once.
+    // Each report that media is carried is followed by exactly one report that it no longer is.
     var carried: [CarriedMedia] = []
     for change in room.people {
       switch change {

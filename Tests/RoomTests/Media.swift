@@ -60,7 +60,7 @@ extension VirtualRoom {
   }
 }
 
-/// Errors of connections.
+/// Errors with which tests let a connection's requests fail.
 enum PeerFailure {
   static let syntax = PeerError(name: "SyntaxError", message: "no description")
 }

@@ -36,7 +36,7 @@ import Wire
     ])
     #expect(room.call(.subscribe(MediaID(2))) == nil)
     #expect(room.call(.subscribe(MediaID(3))).code == .receiversExhausted)
-    // Audio is subscribed automatically when it is published.
+    // Published audio is subscribed to automatically.
     #expect(room.call(.subscribe(MediaID(1))).code == .alreadySubscribed)
   }
 

@@ -7,8 +7,8 @@ import Wire
 struct RoomPartTests {
   private let link = ConnectionID(2)
 
-  /// Returns a table with one connection, whose peer has number 9; `mid` is a section that it
-  /// receives.
+  /// Returns a table with one connection, whose peer has the number 9 and receives the section
+  /// `mid`.
   private func links(mid: String? = nil, transceiver: UInt32 = 5) -> ConnectionTable {
     var links = ConnectionTable(delay: .zero, maximum: 1)
     _ = links.open(link, .both)

@@ -4,7 +4,7 @@ import Testing
 import Wire
 
 struct DeliveryTests {
-  /// Makes a message that contains its number, with a size that depends on it.
+  /// Makes a message of `size` bytes that begins with its number, in four bytes.
   private func message(_ number: Int, size: Int) -> [UInt8] {
     var bytes = (0..<4).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
     while bytes.count < size { bytes.append(UInt8(truncatingIfNeeded: number + bytes.count)) }

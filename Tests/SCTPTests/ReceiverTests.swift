@@ -109,7 +109,8 @@ struct ReceiverTests {
     return chunk
   }
 
-  /// Each fragment checks its neighbours, not its complete message.
+  /// For each fragment, the receiver checks only the neighbouring fragments, not the complete
+  /// message.
   @Test(arguments: [false, true])
   func theCostOfAnUnorderedFragmentIsConstant(_ isReversed: Bool) {
     var receiver = receiver(first: 0, window: 1 << 20)

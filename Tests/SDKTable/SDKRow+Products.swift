@@ -1,5 +1,5 @@
 extension SDKRow {
-  /// The tests of the products that offer the names of two SDKs, each with the rows that it
+  /// The tests of the products that reproduce two SDKs' names, each with the rows that it
   /// demonstrates.
   package static let productTests: [(test: String, rows: [String])] = [
     (
@@ -37,7 +37,7 @@ extension SDKRow {
     ),
   ]
 
-  /// The tests of the product that uses the row's SDK names.
+  /// The product tests that demonstrate the row.
   var productTests: [String] {
     SDKRow.productTests.filter { $0.rows.contains(id) }.map(\.test)
   }

@@ -32,11 +32,11 @@ package struct SDKRow: Hashable, Sendable {
   package var id: String
   /// The capability, in a few words.
   package var text: String
-  /// How far it is supported.
+  /// How far the capability is supported.
   package var state: State
-  /// The missing parts, or why it cannot be supported.
+  /// The missing parts of the capability, or why it cannot be supported.
   package var remark = ""
-  /// The test that demonstrates it: `Suite/test`.
+  /// The test that demonstrates the capability: `Suite/test`.
   package var test: String?
 
   static func works(_ id: String, _ text: String, by test: String) -> SDKRow {

@@ -31,8 +31,8 @@ struct DTLSIssuerTests {
     }
   }
 
-  /// Tests a server, whose own certificate OpenSSL includes in the chain, and a client, where it is
-  /// missing.
+  /// Tests a server's chain, in which OpenSSL includes the server's own certificate, and a client's
+  /// chain, in which the client's own certificate is missing.
   @Test(arguments: [UInt8(0), 1, 2]) func aChainIsReadInOrder(count: UInt8) throws {
     let (client, server) = (try association(1), try association(2))
     try #require(client.start(.client) && server.start(.server))

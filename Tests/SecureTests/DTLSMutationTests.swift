@@ -60,7 +60,8 @@ struct DTLSMutationTests {
     #expect(pair.isConnected)
   }
 
-  /// Damaged hellos never connect, and a server that has not failed answers the next one as usual.
+  /// A damaged hello never leads to a connection, and a server that has not failed answers the next
+  /// hello as usual.
   @Test func mutatedFirstFlightsLeaveAServerThatAnswersOrHasFailed() throws {
     var random = SeededGenerator(seed: 12)
     let model = try DTLSPair()

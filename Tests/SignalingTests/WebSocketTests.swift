@@ -49,7 +49,7 @@ import Testing
       headers: headers, limits: limits, authorities: authorities)
   }
 
-  /// Around the lengths at which the frame header changes, and longer than a TLS record.
+  /// Lengths around those at which the frame header changes, and one longer than a TLS record.
   private static let lengths = [0, 1, 125, 126, 65_535, 65_536, 300_000]
 
   @Test(arguments: [false, true]) func messagesAreEchoedWhole(isSecure: Bool) async throws {

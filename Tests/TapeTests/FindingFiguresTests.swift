@@ -72,8 +72,8 @@ struct FindingFiguresTests {
 
   // MARK: Connections
 
-  /// An observed peer is connected once ICE and DTLS both are; a peer that reports `connection` is
-  /// connected when it says so.
+  /// An observed peer is connected once ICE and DTLS both are; any other peer is connected when its
+  /// `connection` state says so.
   @Test(arguments: ["observed-aiortc", "observed-clear-h264", "chromium-peer-offers"])
   func aConnectionIsEstablishedWithItsHandshake(name: String) throws {
     let path = Self.captures + name + ".take"

@@ -91,7 +91,7 @@ struct FindingPartTests {
     #expect(exact.impact.count == counted && counted > 0, "\(exact.evidence), \(counted)")
     #expect(exact.evidence.hasPrefix("\(counted) packets that came were refused"))
     #expect(exact.toNanoseconds >= doubled)
-    // Without statistics, the number is between two powers of two.
+    // Without statistics, the evidence states only two bounds of the number.
     try folder.alter(path, "DELETE FROM stat")
     let bounds = try refusal()
     let numbers = bounds.evidence.split(separator: " ").compactMap { Int64($0) }

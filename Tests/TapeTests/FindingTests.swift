@@ -274,7 +274,7 @@ struct FindingTests {
     #expect(
       found.filter { $0.rule == "ice-flapping" }.map(\.evidence)
         == ["5 changes of the selected pair within 10 s"])
-    // The first pair after each ICE restart is intended.
+    // An ICE restart is expected to select a new pair, so that change does not count as flapping.
     try folder.alter(
       path,
       """
@@ -390,7 +390,7 @@ struct FindingTests {
     #expect(Set(FindingRule.all.map(\.id)).count == FindingRule.all.count)
   }
 
-  /// Users move thresholds anywhere within the range that a rule file may use.
+  /// A threshold may have any value in the range that a rule file allows.
   @Test(
     arguments: [0, 1, FindingRuleFile.most],
     ["virtual-heavy-loss", "observed-firefox", "relayed-janus", "janus-room"])

@@ -123,8 +123,8 @@ struct FindingTreeTests {
     }
   }
 
-  /// Packets that only arrive late are no loss, neither in a burst nor in the second in which they
-  /// were missed.
+  /// Packets that only arrive late do not count as lost, neither in a burst nor in the second in
+  /// which they were missing.
   @Test func packetsThatArriveLateAreNotLost() {
     func read(_ numbers: [Int64]) -> CallFacts.Stream {
       var stream = CallFacts.Stream(peer: 1, direction: .inbound, ssrc: 7, first: 0, last: 0)
@@ -139,11 +139,11 @@ struct FindingTreeTests {
       return stream
     }
     let all = Array<Int64>(1...100)
-    // Seven packets arrive after the fiftieth packet after them.
+    // Packets 20 to 26 arrive only after packet 76.
     let late = read(all.filter { !(20...26).contains($0) && $0 < 77 } + (20...26) + (77...100))
     #expect(late.lost == 0 && late.bursts.isEmpty && late.reordered == 7)
     #expect(late.buckets.allSatisfy { $0.lost == 0 && $0.holes == 0 })
-    // The fifth of nine arrives, which leaves two runs of four.
+    // Nine packets are missing, and the fifth of them arrives late, which leaves two runs of four.
     let part = read(all.filter { !(20...28).contains($0) }.prefix(40) + [24] + (50...100))
     #expect(part.lost == 8 && part.bursts.map(\.missing) == [4, 4])
     #expect(part.bursts.map(\.first) == [20, 25])

@@ -67,7 +67,7 @@ struct GrowthTests {
     return path
   }
 
-  /// Returns how many thousands of operations a query takes.
+  /// Returns how many thousands of operations SQLite executes for a query.
   private func work(_ query: String, _ connection: borrowing SQLiteConnection) throws -> Int {
     final class Count { var asked = 0 }
     let count = Count()

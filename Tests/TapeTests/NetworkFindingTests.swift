@@ -330,7 +330,8 @@ struct NetworkFindingTests {
     #expect(ids.contains("direction-refused"), "\(ids.sorted())")
   }
 
-  /// On a path that is slower than checks wait, the responses arrive, and none is in time.
+  /// If a path's round trip is longer than checks wait, the responses arrive, but all of them too
+  /// late.
   @Test func responsesThatComeTooLateAreNamed() throws {
     let folder = try TakeFolder()
     let call = try FaultyCall(folder, seed: 4, delay: .milliseconds(800))

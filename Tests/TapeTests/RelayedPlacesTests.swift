@@ -98,7 +98,7 @@ struct RelayedPlacesTests {
     let folder = try TakeFolder()
     let packet = Self.packet(1)
     let path = try record(folder, [(true, packet), (false, packet), (false, Self.packet(2))])
-    // Without the leg's step, the observer's step has its own bytes.
+    // If the leg's step is left out, the observer's step stores its own bytes.
     let reader = try TapeReader(path: path)
     let copy = try TakeCopy(path: folder.file("copy.take"), header: reader.header)
     while let chunk = try reader.next() {

@@ -35,7 +35,7 @@ struct ShortTakesTests {
     #expect(short.schemaCount < names.count)
   }
 
-  /// No take's data appears in the next one, and one schema is parsed once.
+  /// No take's data appears in the next one, and the takes' common schema is parsed only once.
   @Test func noDataRemainsFromThePreviousTake() throws {
     let folder = try TakeFolder()
     let short = ShortTakes()
@@ -47,7 +47,7 @@ struct ShortTakesTests {
     #expect(short.schemaCount == 1)
   }
 
-  /// An altered schema is detected, though its number equals the previous take's.
+  /// An altered schema is detected, even if its `schema_version` equals the previous take's.
   @Test(arguments: [
     "CREATE INDEX other ON peer (label)", "CREATE TABLE notes (text)",
     "CREATE VIEW notes AS SELECT 1", "DROP VIEW loss", "DROP TABLE speech",

@@ -45,7 +45,10 @@ struct SDKRowTests {
     }
   }
 
-  /// `make rows` checks that the test fails; this test checks that each switch's words exist.
+  /// Each switch disables a row's behaviour by replacing some text in a source file; the text must
+  /// occur exactly once.
+  ///
+  /// `make rows` checks that the row's test fails while the switch is set.
   @Test func supportedRowsHaveASwitchThatFits() {
     let files = Dictionary(
       grouping: SourceTree.sources + [SourceTree.manifest],

@@ -24,7 +24,7 @@ struct SafetyTests {
     expectNone(findings)
   }
 
-  /// Excludes the calls of `make soak`, which need real time with their own recorder.
+  /// Excludes the calls of `make soak`, which run in real time.
   @Test func testsNeitherSleepNorStandAside() throws {
     let patterns = try [
       Pattern(#"(?<![\w.])(?:u|nano)?sleep\(|\bTask\.sleep\b|\bThread\.sleep\b"#, "sleeps"),

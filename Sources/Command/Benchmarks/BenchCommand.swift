@@ -41,7 +41,7 @@ enum Main {
 
 /// A measurement with its goal.
 struct BenchRow: Encodable {
-  /// Whether the ratio must stay below the goal or reach it.
+  /// Whether the ratio must not exceed the goal, or must reach it.
   enum Sense: String, Encodable {
     case atMost = "at most"
     case atLeast = "at least"
@@ -79,7 +79,7 @@ struct BenchRow: Encodable {
 struct BenchTable: Encodable {
   private let seconds: Int
   private var rows: [BenchRow] = []
-  /// Each C library's time for the call, in seconds.
+  /// The seconds that the C libraries need for the call, by task, such as `VP8 encoding`.
   var floor: [String: Double] = [:]
   /// Prints a table line; nil for JSON.
   private let show: ((String) throws -> Void)?
@@ -114,7 +114,7 @@ struct BenchTable: Encodable {
       ]))
   }
 
-  /// Ends the table by printing each C library's time; with JSON, prints the complete table.
+  /// Ends the table by printing the C libraries' times; with JSON, prints the complete table.
   func end() throws {
     guard let show else { return try Output.json(json, in: .bench) }
     let parts = floor.sorted { $0.value > $1.value }.map { "\($0.key) \(number($0.value)) s" }

@@ -70,7 +70,7 @@ struct BenchTakesCommand: ParsableCommand {
     try table.end()
   }
 
-  /// Repeats a measurement, but stops early if it takes long.
+  /// Runs a measurement several times, but starts no further round after `longEnough` seconds.
   private func repeated(_ count: Int, _ body: (_ round: Int) throws -> Void) rethrows {
     let watch = Stopwatch()
     for round in 0..<count where round == 0 || watch.elapsed.wall < Self.longEnough {
@@ -330,12 +330,12 @@ struct BenchFolderCommand: ParsableCommand {
 
   /// The number of distinct calls; further takes are copies of them.
   private static let calls = 8
-  /// The maximum length in seconds of a take that is copied; longer ones are hard links.
+  /// The maximum length in seconds of a take that is copied; longer takes are hard-linked instead.
   private static let longestCopied = 5
   /// Goals in seconds: for a query that reads all takes, for one that reads only their catalogue,
   /// and for findings.
   private static let (firstGoal, laterGoal, findingsGoal) = (10.0, 1.0, 60.0)
-  /// The limit on memory growth for a folder with four times as many takes.
+  /// The maximum ratio of the memory used for a folder with four times as many takes.
   private static let memoryGoal = 1.25
 
   func run() throws {

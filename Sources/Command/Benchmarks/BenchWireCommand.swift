@@ -115,7 +115,7 @@ struct BenchWireCommand: ParsableCommand {
       "capture, 160 B, AES-GCM opened, none lost", 0, floor: Self.wanted, "packets/s", .atLeast, 1)
   }
 
-  /// Returns how many packets sent at a rate are missing from the take.
+  /// Sends packets at a rate, and returns how many of them are missing from the take.
   private func capturing(_ rate: Int, _ folder: URL) throws -> Int {
     let take = folder.appendingPathComponent("live.take").path
     try? FileManager.default.removeItem(atPath: take)
@@ -140,7 +140,7 @@ struct BenchWireCommand: ParsableCommand {
 
 // MARK: - BenchChild
 
-/// A child process that is measured from outside.
+/// A child process whose memory and processor time this process measures.
 final class Child {
   private let process: ChildProcess
   private let output: ChildPipe
@@ -225,7 +225,8 @@ final class Child {
   }
 }
 
-/// A child's standard error, read continuously, because a child blocks when a pipe is full.
+/// A child's standard error, read continuously because the child would block if the pipe became
+/// full.
 private final class Said: Sendable {
   private struct State {
     var text = ""
@@ -235,7 +236,7 @@ private final class Said: Sendable {
   private let state = Mutex(State())
   private let changes = DispatchSemaphore(value: 0)
 
-  /// Adds output; returns false at the end.
+  /// Adds output, and returns false if it is empty, which marks the end.
   func add(_ more: [UInt8]) -> Bool {
     state.withLock { state in
       state.text += String(decoding: more, as: UTF8.self)

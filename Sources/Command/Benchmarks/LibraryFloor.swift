@@ -128,7 +128,7 @@ struct LibraryFloor {
 
   // MARK: SRTP
 
-  /// Protects sent packets, and unprotects packets of the received sizes.
+  /// Protects each sent packet, and unprotects a packet of each received packet's size.
   private mutating func runProtection(_ connection: borrowing SQLiteConnection) throws {
     let secured = try connection.prepare(
       "SELECT count(*) FROM event WHERE type = 'secured' AND detail LIKE '%AES128_CM%'")

@@ -155,8 +155,8 @@ struct ReplayCommand: ParsableCommand {
     }
   }
 
-  /// Replays on one thread, calling the function at which a debugger breaks, and continues to the
-  /// end.
+  /// Replays to the end on one thread, and calls the function at which a debugger breaks once the
+  /// condition is met.
   private func walk(to condition: StepCondition?) throws {
     let substitution = try chosenSubstitution()
     try reading { () throws(TapeError) in
@@ -200,7 +200,8 @@ struct ReplayCommand: ParsableCommand {
     if !substitute { printError("  --substitute uses their recorded output") }
   }
 
-  /// Returns the substitutions for libraries, if requested.
+  /// Returns the substitutions of recorded output for libraries' output; none without
+  /// `--substitute`.
   private func chosenSubstitution() throws -> Substitution {
     guard substitute else { return Substitution() }
     return try reading { () throws(TapeError) in

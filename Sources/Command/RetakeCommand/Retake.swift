@@ -53,7 +53,7 @@ struct Retake: AsyncParsableCommand {
 package enum RetakeProgram {
   /// Runs the command in the process's arguments; exits unless it succeeds.
   ///
-  /// It runs on the main thread, so that no other thread exists when a command forks.
+  /// The command runs on the main thread, so that no other thread exists when it forks.
   @MainActor package static func main() async {
     Output.prepare()
     SQLiteLibrary.countNoMemory()
@@ -61,7 +61,7 @@ package enum RetakeProgram {
     LoopNotices.onNotice { printError($0) }
     do throws(CommandFailure) {
       guard !arguments.isEmpty else {
-        // Swift reads the command line from /proc.
+        // Swift reads the command line from /proc, so without /proc there are no arguments.
         throw CommandFailure(
           .inputOutput, "the command line cannot be read without /proc: mount it here")
       }

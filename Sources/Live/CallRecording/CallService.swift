@@ -213,7 +213,7 @@ package actor CallService: CallHandling {
   /// Changes the WHIP or WHEP state of a call, if it is still running.
   func setExchange(_ exchange: SessionExchange, of id: String) { calls[id]?.exchange = exchange }
 
-  /// Creates a new call's peer.
+  /// Creates a new call with its peer.
   ///
   /// If `id` is nil, the call gets a random identifier that cannot be guessed, because anybody who
   /// knows the identifier may read and end the call.

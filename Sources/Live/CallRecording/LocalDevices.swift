@@ -16,7 +16,8 @@ package final class LocalDevices: Sendable {
   private struct State {
     var audio: [Opened] = []
     var video: VideoCaptureSession?
-    /// Whether a microphone has been opened; only the first one prints the warning about feedback.
+    /// Whether a microphone has been opened; the warning about feedback is printed only for the
+    /// first.
     var hasWarned = false
     /// Whether the audio devices could not be used; only the first failure is reported.
     var hasFailed = false
@@ -161,7 +162,7 @@ final class MicrophoneMeter: Sendable {
 
   /// The length of a measurement window in frames: 100 ms.
   private static let window = AudioBlock.sampleRate / 10
-  /// The level in -dBov from which a window is loud.
+  /// The level in -dBov at or below which a window is loud; 0 is the loudest.
   ///
   /// Speech averages -26 dBov and reaches this level for a syllable at most (ITU-T P.56).
   private static let loudest: UInt8 = 9

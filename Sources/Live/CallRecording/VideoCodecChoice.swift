@@ -93,7 +93,7 @@ struct Exchange {
   fileprivate var receptions: [H264Reception] {
     pairs.compactMap { pair in
       guard !pair.answer.isRejected else { return nil }
-      // The answer's first format is sent (RFC 3264 section 7).
+      // Of the answer's H.264 formats, the first is sent (RFC 3264 section 7).
       let h264 = pair.answer.values(RTPMap.self).filter { $0.name.uppercased() == "H264" }
       let formats = h264.map { String($0.payloadType) }
       guard let sent = pair.answer.formats.first(where: { formats.contains($0) }) else {

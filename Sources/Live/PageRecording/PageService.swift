@@ -50,7 +50,7 @@ package actor PageService {
   package nonisolated let endedSessions: AsyncStream<Void>
   private let ended: AsyncStream<Void>.Continuation
   private let settings: Settings
-  /// Whether there is only one take, for the first session.
+  /// Whether there is only one take, so that only one session can be recorded.
   private let isSingle: Bool
   private let takePath: TakePath
   private let notice: @Sendable (String) -> Void
@@ -72,7 +72,7 @@ package actor PageService {
   private static let summariesMaximum = 10_000
 
   /// - Parameters:
-  ///   - isSingle: whether there is only one take, for the first session.
+  ///   - isSingle: whether there is only one take, so that only one session can be recorded.
   ///   - notice: receives a sentence for each problem with a take.
   package init(
     _ settings: Settings, isSingle: Bool, takePath: @escaping TakePath,

@@ -190,7 +190,8 @@ actor PageSession {
     return .reply(JSONText.object([("received", receipt)]).text)
   }
 
-  /// Returns a connection's name in the take: each load of the page numbers its connections from 0.
+  /// Returns a connection's name in the take: each load of the page numbers its connections from 0,
+  /// so the name also states any load after the first.
   private func name(of connection: String, in load: String) -> String {
     guard let place = loads.firstIndex(of: load), place > 0 else { return connection }
     return "\(connection), load \(place + 1)"

@@ -161,8 +161,8 @@ package struct Agreement: Hashable, Sendable {
       else { continue }
       agreed.extensions[id] = UInt8(map.id)
     }
-    // FEC protects packets' bytes (RFC 5109 section 8.2), so it is useless if payload types or
-    // extension ids change.
+    // FEC protects packets' bytes (RFC 5109 section 8.2), so it is useless if payload types,
+    // extension ids or the MID change.
     let isUnchanged =
       agreed.types.allSatisfy { $0.key == $0.value }
       && recorded.extensions.allSatisfy {

@@ -106,7 +106,7 @@ struct ReceiverFacts {
 
   /// Returns whether the receiver gets packets sent between two addresses.
   func receives(from source: String, to destination: String) -> Bool {
-    // A replay of an endpoint only has its own packets.
+    // The replay of an endpoint contains only that endpoint's own packets.
     isEndpoint || paths.contains("\(destination) \(source)")
   }
 

@@ -101,8 +101,8 @@ extension Agreement {
       version: before.origin.nextVersion)
   }
 
-  /// Returns a description of an application's server as an offer in which the recorded sender
-  /// sends as in the given states.
+  /// Returns the server's last description as an offer in which a section sends only if the
+  /// recorded sender was sending in it according to `states`.
   ///
   /// Everything else is the server's: in a section that the recorded sender stopped, the offer only
   /// stops sending, because the server still has the section.
@@ -145,7 +145,7 @@ extension Origin {
 struct TrickledCandidates: Sendable {
   private var waiting: [(due: Instant, candidate: CandidateInit)] = []
 
-  /// Removes the candidates from a description.
+  /// Removes the candidates from a description, and schedules them with the recorded delays.
   ///
   /// Their number may differ from the recorded call: the n-th candidate is due after the n-th
   /// recorded delay, and any further ones after the last delay.

@@ -16,8 +16,8 @@ package enum RepairRule: String, CaseIterable, Sendable {
   case honest
 }
 
-/// Sends a plan's packets to a live client with their recorded timing, counted from its connected
-/// state, on a separate thread, and answers the client's requests.
+/// Sends a plan's packets to a live client on a separate thread, with their recorded timing,
+/// starting once the client is connected; also answers the client's requests.
 package final class ReenactmentPlayer: Sendable {
   /// The numbers of packets and messages that were sent, received and requested.
   package struct Tally: Hashable, Sendable {

@@ -4,14 +4,13 @@ package import Wire
 
 /// A re-enactment's result.
 package struct ReenactmentReport: Sendable {
-  /// The deviation of packets' sending times from the recorded timing, in milliseconds; nil if no
-  /// packet was sent.
+  /// The deviation of packets' sending times from the recorded timing, in milliseconds.
   package struct Timing: Hashable, Sendable {
     package var median: Double
     package var p99: Double
     package var most: Double
 
-    /// - Parameter nanoseconds: each packet's delay.
+    /// - Parameter nanoseconds: each packet's delay; without packets, the result is nil.
     package init?(_ nanoseconds: [Int64]) {
       let sorted = nanoseconds.map(\.magnitude).sorted()
       guard let last = sorted.last else { return nil }

@@ -14,8 +14,8 @@ import Wire
 /// The application and its server negotiate as always. In the first call in which the server would
 /// send media of the recorded kinds, the client is shown the recorded formats and streams, as far
 /// as the descriptions allow, and gets the recorded packets. The server's media ends at the relay,
-/// which sends reports on it. The client's media still reaches the server, with the feedback that
-/// it needs.
+/// which sends reports on it. The client's media still reaches the server, and the server's
+/// feedback on that media reaches the client.
 package final class RelayedReenactment: FarEndStandIn, Reenacting {
   /// The call that is played.
   private struct Part {
@@ -33,7 +33,8 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
     var described: SDPDocument
     /// The number of the recorded sender's later descriptions that the client was offered.
     var changes = 0
-    /// Whether the client has not yet answered the last of these descriptions.
+    /// Whether the client has not yet answered the last of the recorded sender's descriptions that
+    /// it was offered.
     var isChanging = false
     /// The indexes of the sections that are played.
     var places: Set<Int> { Set(agreement.sections.values.map(\.place)) }
@@ -143,7 +144,7 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
     let refusal = part.withLock { part -> CallRefusal? in
       guard var new = part, new.call == call, let offer = new.offer else { return nil }
       new.offer = nil
-      // An answer to a change accepts it and leaves the agreement as it is.
+      // An answer to a change accepts the change, and the agreement stays the same.
       guard !new.isChanging else {
         new.isChanging = false
         part = new
@@ -289,7 +290,7 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
 
   private func offer(_ change: ReenactmentPlan.Change, in current: Part) async {
     let offer = current.agreement.relayedOffer(changing: current.described, to: change.states)
-    // The answer may arrive before the offer is known to be sent.
+    // Record the offer first, because the answer may arrive before sending returns.
     part.withLock { part in
       part?.offer = offer
       part?.described = offer

@@ -7,7 +7,8 @@ import Wire
 /// Reports on the media of a server whose client gets recorded media instead.
 ///
 /// If a client never reports, a server may assume that it has left (RFC 3550 section 6.3.5), or
-/// send it less media. The reports are those of a client that received everything.
+/// send it less media. The reports are those of a client that receives every packet that reaches
+/// the relay.
 struct ServerReports {
   private var streams: [UInt32: ReceptionReports] = [:]
   private var clockRates: [UInt8: UInt32] = [:]

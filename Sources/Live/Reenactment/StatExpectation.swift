@@ -6,8 +6,9 @@ package import Wire
 /// An expectation about a live client's getStats after a re-enactment: `freezeCount <= 1`,
 /// `video.framesDecoded > 100`, `candidate-pair.currentRoundTripTime < 0.1`.
 ///
-/// It must hold for every object that has the member. Without a type, those are the received
-/// streams (`inbound-rtp`); `audio` and `video` mean received streams of that kind.
+/// It must hold for every stats object of the type that has the named member. Without a type, it
+/// concerns all received streams (`inbound-rtp`); `audio` and `video` mean received streams of that
+/// kind.
 package struct StatExpectation: Hashable, Sendable, CustomStringConvertible {
   /// An expectation's comparison operator.
   package enum Comparison: String, CaseIterable, Sendable {

@@ -187,7 +187,7 @@ package struct RelayFault: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension RelayFault {
-  /// Whether the fault affects all packets of a side, which then stay in order.
+  /// Whether the fault affects all packets of a side; if so, a delay keeps the packets in order.
   fileprivate var isWhole: Bool {
     packet == nil && ssrc == nil && payloadType == nil && every == 1 && probability == 1
   }

@@ -111,8 +111,8 @@ extension RelayedCalls {
 
   /// Prepares an ICE restart of both legs.
   ///
-  /// Nothing changes until the other end confirms it: if it refuses, the call goes on as before
-  /// (RFC 9725 section 4.3.3).
+  /// Nothing changes until the other end confirms the restart: if that end refuses, the call
+  /// continues as before (RFC 9725 section 4.3.3).
   private func request(
     _ text: String, _ fragment: TrickleFragment, from side: RelaySide, in call: Call
   ) async throws(SignalingRefusal) -> String {

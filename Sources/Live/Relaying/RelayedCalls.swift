@@ -29,7 +29,7 @@ package struct RelayLegs: Sendable {
 
 /// A relay's calls, which are recognised by their descriptions.
 ///
-/// A description with known ICE credentials, or with a newer version of a known `o=` line (RFC 8866
+/// A description with known ICE credentials, or with another version of a known `o=` line (RFC 8866
 /// section 5.2), belongs to that connection; any other offer begins a call. An answer belongs to an
 /// unanswered offer with the same sections that was forwarded to the answering end: preferably to
 /// one on the same channel, then to one whose connection is known or has no description from this
@@ -92,11 +92,12 @@ package actor RelayedCalls {
     }
   }
 
-  /// Callbacks that report forwarded packets and received descriptions.
+  /// Callbacks that report forwarded packets and descriptions, and that send the stand-in's offers.
   struct Events: Sendable {
     /// Called with a decrypted packet that is forwarded, the side that sent it, and the time.
     var packet: @Sendable (Int, RelayedPacket, RelaySide, Instant) -> Void
-    /// Called with a description as received, and the side that sent it.
+    /// Called with a description, as received or as the stand-in replaced or made it, and the side
+    /// that it comes from.
     var description: @Sendable (Int, SDPDocument, String, RelaySide) -> Void
     /// Sends the client an offer in the form of a message from the server; returns whether it was
     /// sent.

@@ -270,7 +270,7 @@ final class LocalPart: Sendable {
   }
 
   var info: LocalMediaInfo { state.withLock { $0.info } }
-  /// The media's number in the room; before publication, a number in this process.
+  /// The media's number in the room; before publication, a number unique in this process.
   var number: Int { state.withLock { Int(($0.media?.number) ?? $0.info.id.number) } }
   /// The media's number in the room; nil while the media is not published.
   var publishedNumber: Int? { state.withLock { $0.media.map { Int($0.number) } } }

@@ -266,7 +266,7 @@ public final class RemoteAudio: Sendable {
   func setOccupant(_ isOccupant: Bool) { state.withLock { $0.isOccupant = isOccupant } }
 }
 
-/// A room's driver, held weakly.
+/// A weak reference to a room's driver.
 final class WeakDriver: Sendable {
   private struct Box {
     weak var driver: RoomDriver?

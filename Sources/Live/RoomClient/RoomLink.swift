@@ -225,8 +225,8 @@ final class RoomLink: Sendable {
     }
   }
 
-  /// Sets the local description, or an implicit one if `offer` is nil; reports a failure with its
-  /// own error code.
+  /// Sets the local description, or an implicit one if `offer` is nil; reports a failure as
+  /// `localDescriptionFailed`.
   private func setLocal(_ offer: SessionDescription?) async throws(PeerError) {
     do throws(PeerError) {
       if let offer {

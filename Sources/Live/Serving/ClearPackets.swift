@@ -71,7 +71,7 @@ struct ClearPackets: Sendable {
 
 // MARK: - FileWork
 
-/// Runs, on its own threads, work that waits for files and other processes.
+/// Runs work that waits for files and other processes, on threads of its own.
 ///
 /// Tasks share few threads, so an actor that waited for such work would block other tasks.
 final class FileWork: Sendable {
@@ -146,7 +146,7 @@ struct FileStamp: Hashable, Sendable {
   }
 }
 
-/// Work on takes that lasts long, and whose results pages share.
+/// Long-running work on takes, whose results all pages share.
 ///
 /// A second request for the same, unchanged file waits for the first request's result, or gets it
 /// at once.

@@ -17,8 +17,8 @@ struct QueryProcess: Sendable {
   var tool: String?
   /// The time limit of a query in seconds, including its wait for other queries.
   var seconds = 15.0
-  /// Calls a closure that ends a late query, after some seconds; tests replace it to control the
-  /// time.
+  /// Calls a closure after a delay in seconds, to end a query that exceeds its time limit; tests
+  /// replace this to control the time.
   var schedule: @Sendable (Double, @escaping @Sendable () -> Void) -> Void = {
     DispatchQueue.global().asyncAfter(deadline: .now() + $0, execute: $1)
   }
@@ -102,8 +102,8 @@ package struct AnswerQuery {
   static let formVariable = "RETAKE_QUERY_FORM"
   /// The variable that holds the processor time limit, in seconds.
   static let secondsVariable = "RETAKE_QUERY_SECONDS"
-  /// The number of seconds by which the processor time limit exceeds the caller's timeout, which
-  /// therefore ends a query first.
+  /// The number of seconds by which the processor time limit exceeds the caller's timeout, so that
+  /// the timeout ends a query first.
   static let spareSeconds = 15
 
   enum Form: String, Sendable {

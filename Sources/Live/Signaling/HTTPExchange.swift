@@ -253,7 +253,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     guard case .sending(var sending) = state else { return }
     let part = sending.next()
     guard !part.isEmpty else { return conclude(sending, context) }
-    // Move the body back into the state, so that it has only one owner.
+    // Move the body back into the state, so that the body has only one owner.
     state = .sending(sending)
     expect(within: limits.sendSeconds, context)
     let written = context.eventLoop.makePromise(of: Void.self)

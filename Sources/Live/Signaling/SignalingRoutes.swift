@@ -151,8 +151,8 @@ public struct SignalingRoutes: Sendable {
 }
 
 extension HTTPResponse {
-  /// Creates a response with a take's page, which loads nothing, is not cached, and changes while
-  /// the take grows.
+  /// Creates a response with a take's page, which must load nothing, and which is not cached
+  /// because it changes while the take grows.
   fileprivate init(page: String) {
     self.init(type: "text/html; charset=utf-8", body: Array(page.utf8))
     headers.append(("Cache-Control", "no-store"))
@@ -178,7 +178,7 @@ extension CallRefusal {
   /// description.
   static let descriptionBytes = 256 << 10
 
-  /// Refuses a description that is longer than any real description.
+  /// Refuses a description longer than `descriptionBytes`, because no real description is so long.
   static func check(length text: String) throws(CallRefusal) {
     guard text.utf8.count <= descriptionBytes else {
       throw CallRefusal(

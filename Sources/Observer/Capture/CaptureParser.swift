@@ -32,7 +32,7 @@ package struct CaptureParser: Sendable {
   private var isLost = false
   /// The time of a pcap file's last good record.
   private var last: Int64?
-  /// The number of damaged places, the bytes skipped there, and the first one as an error.
+  /// The number of damaged places, the bytes skipped there, and the first damage as an error.
   private var damages: UInt64 = 0
   private var lostBytes: UInt64 = 0
   private(set) var firstDamage: CaptureError?
@@ -45,8 +45,8 @@ package struct CaptureParser: Sendable {
     return (damages + pcapng.damagedBlocks, lostBytes + pcapng.damagedBytes)
   }
 
-  /// Ends the capture: searches the incomplete last record, whose length may be damaged, for
-  /// records that it hides.
+  /// Ends the capture; the length of an incomplete last record may be damaged, so its bytes are
+  /// searched for further records.
   mutating func finish() {
     guard failure == nil, !isLost, waitingCount > 0, hasRecords else { return }
     let place = start
@@ -300,7 +300,7 @@ struct PcapFormat: Sendable {
   private let order: FieldOrder
   private let linkType: LinkType
   private let checksumLength: Int
-  /// Nanoseconds per unit of the fraction.
+  /// The number of nanoseconds per unit of the fraction of a second in a record's time.
   private let unit: Int64
   private let recordLength: Int
   /// The maximum frame length in bytes: the header's snap length or `usualMaximum`, whichever is

@@ -111,7 +111,7 @@ package struct CaptureReader: Sendable {
   /// The number of bytes in an incomplete record at the end of the file.
   package var waitingCount: Int { parser.waitingCount }
 
-  /// Whether the file can contain secrets, as pcapng can and pcap cannot.
+  /// Whether the file can contain decryption secrets: true for pcapng, false for pcap.
   package var mayBringKeys: Bool { parser.isPcapng }
 
   package var isRecognised: Bool { parser.isRecognised }

@@ -9,7 +9,7 @@ struct InternetHeader {
   var destination: IPAddress
   /// The ECN field (RFC 3168 section 5).
   var ecn: ECNMark
-  /// The payload's protocol.
+  /// The protocol number of the payload, which follows any extension headers.
   var transport: UInt8
   /// The payload's range; shorter than stated if the capture truncated it.
   var payload: Range<Int>
@@ -69,7 +69,8 @@ struct InternetHeader {
   /// Returns whether the bytes can only be an IP packet, judging by the header's checksum in IPv4
   /// and by the length in IPv6.
   ///
-  /// Ethernet pads frames shorter than 60 bytes.
+  /// In IPv6, padding may follow the packet only if there are at most 60 bytes, since Ethernet pads
+  /// shorter frames to that length.
   static func isCertain(_ bytes: RawSpan, in range: Range<Int>) -> Bool {
     guard let header = InternetHeader(bytes, in: range) else { return false }
     guard header.source.isIPv4 else {
@@ -171,11 +172,11 @@ struct FragmentStore: Sendable {
     enum Outcome {
       case added
       case again
-      /// The fragment overlaps another fragment, or disagrees about the end.
+      /// The fragment overlaps another fragment, or disagrees about where the datagram ends.
       case contradiction
     }
 
-    /// Inserts a fragment at its sorted position; a datagram may have eight thousand of them.
+    /// Inserts a fragment at its sorted position; a datagram may have eight thousand fragments.
     mutating func add(_ header: InternetHeader, _ payload: RawSpan) -> Outcome {
       let begin = header.fragmentOffset
       let end = begin + payload.byteCount

@@ -98,8 +98,8 @@ enum LinkLayer {
     // A complete frame follows the service instance (802.1ah).
     case EtherType.providerBackbone: return ethernet(frame, range.dropFirst(4), depth + 1)
     case EtherType.macSecurity: return macSecurity(frame, range, depth + 1)
-    // In Linux's cooked captures, values up to 4 are no lengths: 4 is 802.2, and 1 to 3, such as
-    // AX.25, are not read.
+    // In Linux's cooked captures, values up to 4 are not lengths: 4 means 802.2, and 1 to 3 mean
+    // protocols that are not read, such as AX.25.
     case 4, EtherType.jumboLLC: return logicalLink(frame, range, depth + 1)
     case 5...1500:
       return logicalLink(frame, range.prefix(Int(type)), depth + 1)
@@ -151,7 +151,7 @@ enum LinkLayer {
   /// Parses a header with a protocol family.
   ///
   /// The family's number and byte order differ between systems, but all numbers are small, and the
-  /// packet itself has its IP version.
+  /// packet itself states its IP version.
   private static func family(_ frame: RawSpan, _ range: Range<Int>, bodyAt: Int) -> Content {
     guard range.count >= bodyAt else { return .malformed }
     let value = frame.uint32(at: range.lowerBound)
@@ -183,7 +183,7 @@ enum LinkLayer {
 
 /// PPP (RFC 1661), and PPP over Ethernet (RFC 2516).
 enum PointToPoint {
-  /// Parses a session over Ethernet, starting at its version.
+  /// Parses a PPPoE session header, which starts with its version, and the PPP frame after it.
   static func session(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int) -> LinkLayer.Content {
     guard range.count >= 6 else { return .malformed }
     guard frame.uint16(at: range.lowerBound) == 0x1100 else {

@@ -339,9 +339,10 @@ struct FlowTable {
 ///
 /// Duplicates have the same addresses, identification and contents. Fields that hops and links
 /// change (hop limit, tags) are ignored. So are checksums, which a system's own packets lack if its
-/// network card computes them. If IP has no identification, only packets within two milliseconds
-/// are duplicates, since an application may send the same bytes again. RTP packets are numbered, so
-/// an identical one within ten milliseconds was captured twice, on one interface or on two.
+/// network card computes them. If the IP header has no identification, only packets within two
+/// milliseconds are duplicates, since an application may send the same bytes again. RTP packets are
+/// numbered, so an identical one within ten milliseconds was captured twice, on one interface or on
+/// two.
 struct DuplicateFilter: Sendable {
   /// The number of places in the hash table, where a newer packet may replace an older one.
   private static let places = 1 << 14

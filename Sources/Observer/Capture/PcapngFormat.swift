@@ -268,7 +268,7 @@ struct PcapngFormat: Sendable {
     return .frame(frame)
   }
 
-  /// Parses a Simple Packet Block (section 4.4): a frame of the first interface without a time.
+  /// Parses a Simple Packet Block (section 4.4): a frame without a time, from the first interface.
   private func simplePacket(_ body: Range<Int>, in bytes: RawSpan, _ offset: Int)
     throws(CaptureError) -> CaptureRecord
   {

@@ -101,8 +101,8 @@ enum GenericRouting {
     }
   }
 
-  /// Parses ERSPAN I, which has no header, or ERSPAN II, which has eight bytes and is recognized by
-  /// its sequence number.
+  /// Parses ERSPAN I, which has no header, or ERSPAN II, whose header has eight bytes; only ERSPAN
+  /// II has a sequence number in the GRE header.
   private static func mirrored(_ payload: RawSpan, _ body: Range<Int>, hasHeader: Bool)
     -> LinkLayer.Content
   {

@@ -65,7 +65,7 @@ enum WirelessFrame {
     return LinkLayer.content(of: frame, in: range.dropFirst(length), type, depth + 1)
   }
 
-  /// Parses a frame starting at its control field.
+  /// Parses an 802.11 frame, which starts with its control field.
   ///
   /// - Parameter isPadded: whether the card padded the header to a multiple of four bytes.
   private static func data(

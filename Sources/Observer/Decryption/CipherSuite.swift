@@ -304,7 +304,8 @@ package struct RecordResealing: Sendable {
   private var epochs: [Epoch] = []
   private static let epochsMaximum = 16
 
-  /// Derives the keys from logged secrets; nil if there are none for this suite.
+  /// Derives the keys from logged secrets; nil if the suite does not belong to TLS 1.3, or if the
+  /// logs have no secrets of this side.
   package init?(
     _ suite: CipherSuite, old: LoggedSecrets, new: LoggedSecrets, isClient: Bool
   ) {

@@ -13,7 +13,7 @@ package struct DTLSFacts: Hashable, Sendable {
   package var cipherSuite: CipherSuite?
   /// The profiles that the client offers, in order of preference.
   package var offeredProfiles: [SRTPProfile] = []
-  /// The profile that the server chose; nil until it is seen.
+  /// The profile that the server chose; nil until it is seen, and if the server chose none.
   package var profile: SRTPProfile?
   /// Whether the message that states the server's choice was seen, even if the server chose none.
   package var profileIsKnown = false
@@ -72,7 +72,8 @@ package struct DTLSFollower: Sendable {
   /// The number of protected records waiting for keys.
   package var waitingRecords: Int { waiting.count }
 
-  /// The number of protected records that could not be decrypted or exceeded the waiting limits.
+  /// The numbers of protected records that could not be decrypted, that exceeded the waiting
+  /// limits, and that were decrypted.
   package private(set) var sealedRecords: UInt64 = 0
   package private(set) var droppedRecords: UInt64 = 0
   package private(set) var openedRecords: UInt64 = 0
@@ -178,7 +179,7 @@ package struct DTLSFollower: Sendable {
         if case .plain(let plain) = record, plain.type == ContentType.alert {
           events.append(.alert(from: end, description: nil))
         }
-        // Records of later epochs imply that the handshake is over.
+        // Records of epoch 3, and application data, imply that the handshake is over.
         if case .unified(let unified) = record, unified.epochBits == 3 { finish(end, &events) }
         if case .plain(let plain) = record, plain.type == ContentType.applicationData {
           finish(end, &events)

@@ -29,7 +29,7 @@ extension PacketRecording {
   }
 }
 
-/// Parses the messages of an event log, and returns its packets one by one.
+/// Parses the messages of an event log, and passes its packets to a closure one by one.
 package struct EventLog {
   struct Packet {
     /// The Unix time in milliseconds; if the log has no date, the time since it began.
@@ -54,7 +54,7 @@ package struct EventLog {
   private(set) var logCount = 1
   private(set) var damagedBytes = 0
   private(set) var hasNoExtensionIDs = false
-  /// The number of other events by name, in order of first appearance.
+  /// The numbers of events other than packets, by name, in order of first appearance.
   private(set) var others: [(what: String, count: UInt64)] = []
 
   private static let otherNames: [Int: String] = [
@@ -301,7 +301,7 @@ struct ProtobufField {
 /// Reads a sequence of fields; ends before the first damaged one.
 struct ProtobufReader {
   private var bytes: ArraySlice<UInt8>
-  /// The number of bytes that could not be parsed.
+  /// The number of bytes not parsed yet; once `next` returns nil, these cannot be parsed.
   var rest: Int { bytes.count }
 
   init(_ bytes: ArraySlice<UInt8>) { self.bytes = bytes }
@@ -360,7 +360,7 @@ struct ProtobufMessage {
   }
 }
 
-/// Decodes libwebrtc's delta encoding: bits, highest first.
+/// Decodes libwebrtc's delta encoding, a bit stream that uses each byte's highest bit first.
 struct DeltaReader {
   private let bytes: ArraySlice<UInt8>
   private var bit = 0
@@ -388,8 +388,8 @@ struct DeltaReader {
     return nil
   }
 
-  /// Returns the base value, followed by the values that the deltas yield; nil from the first
-  /// damaged delta on.
+  /// Returns the base value, followed by the values that the deltas yield; nil for absent values,
+  /// and from the first damaged delta on.
   static func values(base: UInt64?, deltas: ArraySlice<UInt8>?, count: Int) -> [UInt64?] {
     var values: [UInt64?] = [base]
     guard let deltas, !deltas.isEmpty else {
@@ -443,7 +443,7 @@ struct DeltaReader {
     }
   }
 
-  /// Splits bytes into blobs, whose lengths come first.
+  /// Splits bytes into blobs; the lengths of all blobs precede the first one.
   static func blobs(_ bytes: ArraySlice<UInt8>, count: Int) -> [ArraySlice<UInt8>] {
     var rest = bytes
     var sizes: [Int] = []

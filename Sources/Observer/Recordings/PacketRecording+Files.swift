@@ -120,7 +120,7 @@ extension PacketRecording {
       "it contains neither arrival times nor a date: media times are used instead")
   }
 
-  /// Reads frames without arrival times, which are derived from RTP timestamps.
+  /// Reads frames, and derives their missing arrival times from RTP timestamps.
   ///
   /// - Parameter isFixed: whether the kind is known; otherwise the file's first record states it.
   private mutating func readOldFrames(
@@ -248,7 +248,7 @@ extension PacketRecording {
 
   // MARK: Log lines
 
-  /// Reads lines in text2pcap's form `I 12:34:56.789000 000000 80 60 ... # RTP_DUMP`, which may
+  /// Reads packets in text2pcap's form `I 12:34:56.789000 000000 80 60 ... # RTP_DUMP`, which may
   /// begin anywhere in a line.
   mutating func readDumpLines(_ file: [UInt8]) {
     var midnight: Int64 = 0

@@ -105,7 +105,8 @@ package struct PacketRecording: Sendable {
     fill(atMost: (64 << 20) + 128 * file.count)
   }
 
-  /// Limits how many packets are padded to their stated length, since a file may state any length.
+  /// Pads incomplete packets to their stated length, but adds at most `limit` bytes, since a file
+  /// may state any length.
   private mutating func fill(atMost limit: Int) {
     var rest = limit
     for place in packets.indices {
@@ -268,7 +269,7 @@ package struct PacketRecording: Sendable {
     return [lines.joined(separator: "\r\n") + "\r\n"]
   }
 
-  /// Returns a description of one stream, from what the file states.
+  /// Returns a session description of one stream, built from what the file states.
   static func description(
     kind: String, payloadType: UInt8, codec: String, format: String?, ssrc: UInt32?,
     extensions: [(id: String, uri: String)]
@@ -292,7 +293,7 @@ package struct PacketRecording: Sendable {
 
 /// Determines from a recorded stream's packets whether the file describes the stream correctly.
 struct StreamEvidence {
-  /// The number of packets examined, which is enough for any judgement.
+  /// The maximum number of packets to examine; that many suffice for any judgement.
   static let packetsMaximum = 2000
 
   private var shapes = PayloadShapes()

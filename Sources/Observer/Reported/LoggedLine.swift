@@ -44,12 +44,12 @@ struct LoggedLine: Sendable {
     unixMilliseconds = Self.time(in: line[..<start])
   }
 
-  /// The maximum length of text before the JSON in bytes, and the maximum number of possible
+  /// The maximum length in bytes of the text before the JSON, and the maximum number of possible
   /// beginnings to try.
   private static let leadMaximum = 1024
   private static let triesMaximum = 8
 
-  /// Returns where an event's JSON begins after other text.
+  /// Returns where an event's JSON begins after other text; nil if there is none.
   private static func start(in line: Substring) -> Substring.Index? {
     let lead = line.utf8.prefix(leadMaximum)
     var tries = 0
@@ -74,7 +74,8 @@ struct LoggedLine: Sendable {
       || items[0].identifier.map(ReportedNames.isKnown) == true
   }
 
-  /// Finds the date, with its zone, before the JSON; it consists of one to three words.
+  /// Returns the time of the date before the JSON, which has one to three words including the zone;
+  /// nil if there is none.
   private static func time(in lead: Substring) -> Double? {
     let words = lead.split { $0 == " " || $0 == "=" || $0 == "|" || $0 == "\t" }.prefix(16).map {
       $0.drop { "[(\"'".contains($0) }
@@ -103,7 +104,8 @@ package struct LogUnwrapper: Sendable {
 
   package init() {}
 
-  /// Extracts the program's line from a collector's line; returns nil if it contains no event.
+  /// Returns the event in a collector's line as JSON, with the collector's time if it has none; nil
+  /// if there is no event, or if it continues in the next line.
   package mutating func line(in line: String) -> String? {
     var text = line[...]
     var milliseconds: Double?
@@ -129,7 +131,7 @@ package struct LogUnwrapper: Sendable {
     return nil
   }
 
-  /// Keeps part of a line until the next collector's line continues it.
+  /// Keeps a part of the program's line until the collector's next line continues it.
   private mutating func append(part: Substring) {
     let mayBegin = part.contains("[") || part.contains("{")
     guard mayBegin || !pending.isEmpty else { return strangeLines += 1 }

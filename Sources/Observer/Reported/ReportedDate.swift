@@ -55,7 +55,8 @@ struct ReportedDate: Hashable, Sendable {
     unixMilliseconds = Double(days * 1440 - (zone ?? 0)) * 60_000 + milliseconds
   }
 
-  /// Returns the Unix time of a date in milliseconds.
+  /// Parses a date as Unix time in milliseconds, or a time of day as milliseconds since midnight;
+  /// nil for anything else.
   static func milliseconds(_ text: String) -> Double? { Self(text)?.unixMilliseconds }
 
   // MARK: Parts
@@ -118,15 +119,15 @@ struct ReportedDate: Hashable, Sendable {
     return parts
   }
 
-  /// The value of a decimal digit of any script.
+  /// Returns the value of a decimal digit of any script; nil for other characters.
   private static func digit(_ scalar: Unicode.Scalar) -> Int64? {
     guard scalar.properties.numericType == .decimal, let value = scalar.properties.numericValue
     else { return nil }
     return Int64(value)
   }
 
-  /// Returns the index of the hour, which minutes and seconds follow after colons or, in a few
-  /// locales, after dots.
+  /// Returns the index of the hour, after which minutes and seconds follow colons or, in a few
+  /// locales, dots; nil if there is no time.
   private static func clock(in numbers: [Number]) -> Int? {
     guard numbers.count >= 3 else { return nil }
     func follows(_ place: Int, _ mark: Character) -> Bool {
@@ -144,7 +145,7 @@ struct ReportedDate: Hashable, Sendable {
     return words.contains { ["am", "上午", "午前", "오전", "ص"].contains($0) } ? false : nil
   }
 
-  /// Converts a zone's offset to minutes: `0200`, `02:00` or `2`.
+  /// Converts a zone's offset, such as `0200`, `02:00` or `2`, to minutes; nil if it exceeds a day.
   private static func offset(_ parts: ArraySlice<Number>) -> Int64? {
     guard let first = parts.first else { return nil }
     let minutes =
@@ -160,7 +161,7 @@ struct ReportedDate: Hashable, Sendable {
     "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
   ]
 
-  /// Converts a date's numbers to days since 1970.
+  /// Converts a date's numbers to days since 1970; nil if they are not a date.
   private static func days(
     _ parts: [Number], _ words: [String], isMonthFirst: Bool
   ) -> Int64? {

@@ -41,7 +41,7 @@ package struct ReportedDocument: Sendable {
         }
       }
     } else if let record = Self.record(document) {
-      // This part was cut out of a dump.
+      // The document is a part that was cut out of a dump.
       format = "part of a dump of webrtc-internals"
       readConnection("connection", record)
     } else if FirefoxReport.isOne(document) {
@@ -68,8 +68,8 @@ package struct ReportedDocument: Sendable {
       + value.elements.enumerated().map { ("connection \($0 + 1)", $1) }
   }
 
-  /// Returns a document as a connection's record: the record itself, or a record made of a lone log
-  /// or lone series; nil for other documents.
+  /// Returns a document as a connection's record: the record itself, or a record around a log or
+  /// series that stands alone; nil for other documents.
   private static func record(_ document: JSONValue) -> JSONValue? {
     if document["updateLog"] != nil { return document }
     if let first = document.members.first?.value, first["values"] != nil, first["type"] == nil {
@@ -142,7 +142,7 @@ package struct ReportedDocument: Sendable {
     for member in value.members { readReports(member.value, member.name, depth: depth + 1) }
   }
 
-  /// Splits objects into reports: an id that occurred before begins the next report.
+  /// Splits objects into reports: an id that the current report already has begins the next report.
   private static func parts(of report: ReportedStats) -> [ReportedStats] {
     var parts: [ReportedStats] = []
     var ids: Set<String> = []
@@ -270,8 +270,8 @@ package struct ReportedDocument: Sendable {
         content: .connection(
           configuration: .object(
             configuration.map { JSONValue.Member($0.name, Self.opened($0.value)) }))))
-    // Merges the log and the reports in time order; an entry precedes reports with an equal or
-    // missing time.
+    // Merges the log and the reports in time order; an entry without a time, or with the time of
+    // the next report, precedes that report.
     for event in log {
       while let report = reports.next(before: event.unixMilliseconds) { add(report, name) }
       events.append(event)

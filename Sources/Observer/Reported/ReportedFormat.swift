@@ -62,7 +62,7 @@ package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
     }
   }
 
-  /// Returns the format of a log's lines, without the head that an rtcstats dump begins with.
+  /// Returns the format of a log that does not begin with the head of an rtcstats dump.
   private static func ofLines(_ text: ArraySlice<UInt8>) -> Self {
     let lines = text.split(separator: 0x0a, maxSplits: 9).prefix(9)
     if lines.contains(where: { $0.starts(with: Array("{".utf8)) }) {

@@ -90,7 +90,7 @@ struct SeriesReports {
     return (String(id.hasSuffix("-") ? id.dropLast() : id), String(key[split...]))
   }
 
-  /// Parses an array, usually JSON in a string.
+  /// Parses an array, usually JSON in a string; empty for anything else.
   private static func values(_ value: JSONValue?) -> [JSONValue] {
     guard case .text(let text)? = value else { return value?.elements ?? [] }
     return (try? JSONValue(parsing: text, limits: ReportedLines.limits))?.elements ?? []

@@ -49,7 +49,7 @@ extension Take {
     }
   }
 
-  /// Returns all rows of a record type, in the order of its query.
+  /// Returns a reader for all rows of a record type, in the order of the type's query.
   public func rows<Record: TakeRecord>(of type: Record.Type) throws(TakeError)
     -> TakeReader<Record>
   {

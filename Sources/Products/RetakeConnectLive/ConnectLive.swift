@@ -164,7 +164,7 @@ public enum ConnectLive {
   }
 
   /// Creates the object that sends the screen, in the process that captures it.
-  /// - Parameter appGroup: the name that the room used.
+  /// - Parameter appGroup: the name or path that the room used.
   /// - Throws: an error if the group's folder cannot be created.
   public static func createScreenShare(appGroup: String) throws -> ScreenShare {
     try ScreenShare(appGroup: appGroup)

@@ -136,7 +136,7 @@ final class LocalMediaObject: LocalMedia {
   }
 }
 
-/// Wraps `RoomClient.LocalVideo`; has no effect if the media has no video.
+/// Wraps `RoomClient.LocalVideo`; if the media has no video, setters and methods have no effect.
 final class LocalVideoObject: LocalVideo {
   private let core: RoomClient.LocalVideo?
 
@@ -161,7 +161,7 @@ final class LocalVideoObject: LocalVideo {
   func detach() { core?.detach() }
 }
 
-/// Wraps `RoomClient.LocalAudio`; has no effect if the media has no audio.
+/// Wraps `RoomClient.LocalAudio`; if the media has no audio, setters have no effect.
 final class LocalAudioObject: LocalAudio {
   private let core: RoomClient.LocalAudio?
 

@@ -190,14 +190,16 @@ public final class Room: Sendable {
 
   // MARK: Statistics
 
-  /// Passes the selected remote participants' audio levels, from 0 to 100, by identifier.
+  /// Calls the closure with the selected remote participants' audio levels, from 0 to 100, by
+  /// identifier.
   public func getAudioLevels(completion: @escaping ([String: Int]) -> Void) {
     let told = Handed(completion)
     let levels = core?.getAudioLevels() ?? [:]
     ConnectLive.calls.call { told.value(levels) }
   }
 
-  /// Passes the statistics of sent media, by identifier.
+  /// Calls the closure with the statistics of sent media, by the identifiers of the statistics
+  /// objects.
   public func getLocalStatsReport(completion: @escaping ([String: Statistics]) -> Void) {
     let told = Handed(completion)
     Task { [core] in
@@ -206,7 +208,8 @@ public final class Room: Sendable {
     }
   }
 
-  /// Passes the statistics of received media, by identifier.
+  /// Calls the closure with the statistics of received media, by the identifiers of the statistics
+  /// objects.
   public func getRemoteStatsReport(completion: @escaping ([String: Statistics]) -> Void) {
     let told = Handed(completion)
     Task { [core] in

@@ -36,7 +36,8 @@ public final class RTCStatisticsReport: Sendable, CustomStringConvertible {
   /// The objects by their `id`.
   public let statistics: [String: RTCStatistics]
   // swift-format-ignore: AlwaysUseLowerCamelCase
-  /// When the report was made, as Unix time in microseconds; 0 if the report is empty.
+  /// The latest time at which an object was sampled, as Unix time in microseconds; 0 if the report
+  /// is empty.
   public let timestamp_us: Double
 
   package init(_ report: StatsReport) {

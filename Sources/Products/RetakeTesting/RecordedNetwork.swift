@@ -78,8 +78,8 @@ public final class RecordedNetwork: Sendable {
   /// Waits until the application has made the recorded calls, runs the rest of the take, and closes
   /// the connection.
   ///
-  /// The application's own tasks may still be running when this is called. A call not made within
-  /// the limit is a deviation, except for closing.
+  /// The application's own tasks may still be running when this is called. A recorded call that the
+  /// application does not make within the limit is a deviation, unless it closes the connection.
   /// - Parameter limit: the maximum time to wait.
   public func finish(within limit: Duration = .seconds(10)) async -> Report {
     let report = await peer.finish(within: limit)

@@ -16,7 +16,7 @@ extension MediaFlow {
     case rtp([UInt8], arrival: Instant, ecn: ECNMark? = nil)
     /// A decrypted RTCP compound packet and the kernel's receive time.
     case rtcp([UInt8], arrival: Instant)
-    /// A frame to send in a section, on layer `rid` if there are several.
+    /// A frame to send in a section; `rid` names the layer if the section sends several.
     case frame(mid: String, rid: String? = nil, EncodedFrame)
     /// A section's decoder needs a key frame; a rate-limited PLI or FIR follows.
     case requestKeyframe(mid: String)

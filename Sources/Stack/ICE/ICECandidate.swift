@@ -125,7 +125,8 @@ extension ICECandidate {
     switch (tcpType, remote.tcpType) {
     case (nil, nil): return !isTCP
     case (.active, .passive): return true
-    // An incoming connection is identified by its source address.
+    // A passive candidate is paired only with the peer-reflexive candidate of an incoming
+    // connection.
     case (.passive, .active): return remote.kind == .peerReflexive
     default: return false
     }

@@ -14,8 +14,8 @@ package struct ICESettings: Hashable, Sendable {
   package var hidesAddresses: Bool
   /// The silence after which the path counts as disconnected; nil means 7 s.
   package var silence: Interval?
-  /// Whether checks await responses for several seconds, however many newer checks follow (in RFC
-  /// 8445 section 7.3.1.4, a check that another one replaces may still be answered).
+  /// Whether a pair keeps up to 128 unanswered checks instead of 16, so that responses are accepted
+  /// even after several seconds (RFC 8445 section 7.3.1.4).
   package var awaitsSlowPaths: Bool
 
   package init(

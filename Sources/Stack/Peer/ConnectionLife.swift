@@ -128,7 +128,8 @@ struct ConnectionStates {
     return StateTransition(machine: "sctp", from: sctp?.rawValue ?? "new", to: state.rawValue)
   }
 
-  /// Moves a machine to a state; returns nil if it is already in that state.
+  /// Moves a state machine to a state; returns the transition, or nil if the machine is already in
+  /// that state.
   private mutating func move<State: RawRepresentable<String> & Equatable>(
     _ place: WritableKeyPath<ConnectionStates, State>, to state: State, of machine: String
   ) -> StateTransition? {

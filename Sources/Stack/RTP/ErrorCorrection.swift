@@ -76,7 +76,8 @@ package struct ErrorCorrection: Hashable, Sendable {
   // MARK: FlexFEC
 
   private init?(flexFEC03 bytes: RawSpan) {
-    // Packets repeated unchanged, rows and columns, and several sources are not supported here.
+    // Retransmissions, masks given as rows and columns, and packets for several sources are not
+    // supported.
     guard bytes.byteCount >= 20, bytes.byte(at: 0) & 0xc0 == 0, bytes.byte(at: 8) == 1,
       let mask = Self.mask(bytes, at: 18, endMark: true, tailWidth: 63)
     else { return nil }

@@ -82,7 +82,7 @@ struct ReceiverPool {
 
   /// Assigns a receiver to media; returns an event if the pool grew.
   /// - Throws: `SignalingFailure` for media that is subscribed already or still being unsubscribed,
-  ///   or if the pool is full.
+  ///   or for video if the pool cannot grow further.
   mutating func assign(_ media: MediaID, isVideo: Bool) throws(SignalingFailure) -> [RoomOutput] {
     var grown: [RoomOutput] = []
     if let known = self[media] {

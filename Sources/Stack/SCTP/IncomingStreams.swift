@@ -102,7 +102,7 @@ struct IncomingStream {
   /// Handles a fragment received for the first time.
   ///
   /// - Returns: the length of the longest gapless part of a message that is known to have arrived,
-  ///   at least that of this fragment; 0 if the fragment is dropped.
+  ///   which is at least the fragment's own length; 0 if the fragment is dropped.
   mutating func insert(_ fragment: Fragment) -> Int {
     if fragment.flags.contains(.unordered) { return insertUnordered(fragment) }
     if fragment.message == expected, run == 0, fragment.flags.isSuperset(of: [.beginning, .end]),

@@ -198,7 +198,7 @@ cdtls_association *cdtls_new(const cdtls_callbacks *callbacks) {
   return dtls;
 }
 
-// The order of the draws in the next two functions is part of every take.
+// The order in which the next two functions draw random bytes is part of every take.
 
 X509 *cdtls_add_certificate(cdtls_association *dtls, int is_rsa, int64_t begin, int64_t end) {
   if (dtls->certificate_count == OWN_CERTIFICATES_MAXIMUM || dtls->context != NULL) return NULL;

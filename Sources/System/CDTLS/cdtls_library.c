@@ -13,7 +13,7 @@
 // The provider "retake" has one algorithm, a random generator that requests every byte from the
 // peer that the calling thread serves. OpenSSL makes several generators (primary, and a public and
 // a private one for each thread). None of them holds state of a peer, so one library context serves
-// all peers of a process. The order of a peer's draws is the order of its bytes.
+// all peers of a process. A peer's draws consume that peer's random bytes in order.
 
 static __thread const cdtls_randomness *current;
 

@@ -24,7 +24,7 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
     ("picture", .frame), ("sound", .audio),
   ]
 
-  /// All names and short forms, from which an unknown command's nearest match is suggested.
+  /// All names and short forms; the error for an unknown command suggests the most similar one.
   static var words: [String] { allCases.map(\.rawValue) + shortForms.map(\.0) }
 
   /// Whether the command may execute steps of the take, which can take seconds.
@@ -79,7 +79,7 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
     }
   }
 
-  /// Returns the list of commands, or details of one command.
+  /// Returns the usage of a command, or the list of all commands if the word names none.
   static func help(_ word: String) -> String {
     if let command = find(word) {
       return "\(command.usage)\n  \(command.summary)"
@@ -137,7 +137,8 @@ struct DebugCompletion {
     }
   }
 
-  /// Completes the peer, then a path in that peer's state.
+  /// Returns the peers and the paths in all their states or, if a peer is already named, the paths
+  /// in its state.
   private func paths(after words: [String], _ last: String) -> [String] {
     guard words.count < 2 else { return [] }
     let states = states()

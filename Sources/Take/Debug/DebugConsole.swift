@@ -238,7 +238,8 @@ package final class DebugConsole {
 extension DebugConsole {
   // MARK: Inspection
 
-  /// Returns the trees that a path refers to: `2 flow.congestion` is about peer 2 only.
+  /// Returns the tree at a path in each peer's state, or only in the state of the peer named before
+  /// the path, as in `2 flow.congestion`.
   private func trees(_ text: String) throws(DebugFailure) -> [(label: String, tree: SnapshotTree)] {
     var words = text.split(separator: " ").map { String($0) }
     var states = try session.states()

@@ -2,15 +2,15 @@ package import Replay
 import Tape
 import Wire
 
-// Searches for the place that satisfies a condition. If the take's rows or statistics samples
-// suffice to decide, the session starts from the nearest checkpoint; otherwise it runs the stack to
-// find the place.
+// Searches for the place that satisfies a condition. If the take's rows or statistics samples show
+// where that place may be, the session starts from the nearest checkpoint; otherwise it runs the
+// stack to find the place.
 extension DebugSession {
   /// A range of steps that may satisfy a condition; both bounds are exclusive.
   private typealias Span = (from: Int, before: Int)
 
   /// Continues until a condition is satisfied, the stack diverges or the take ends; returns the
-  /// condition's index, or nil if none was satisfied.
+  /// index of the satisfied condition, or nil if there is none.
   @discardableResult
   package func run(until conditions: [StepCondition]) throws(DebugFailure) -> Int? {
     var spans: [Span] = []
@@ -105,8 +105,8 @@ extension DebugSession {
     return false
   }
 
-  /// Goes back to just after the last earlier step that satisfies the condition; returns false
-  /// without moving if there is none.
+  /// Goes back to an earlier place, or to just after the last earlier step that satisfies the
+  /// condition; returns false without moving if there is none.
   package func goBack(to condition: StepCondition) throws(DebugFailure) -> Bool {
     if condition.stopsBefore {
       guard !condition.lies(after: position) else { return false }
@@ -156,7 +156,7 @@ extension DebugSession {
 }
 
 extension StepCondition {
-  /// Returns whether the place that a condition names is after a position.
+  /// Returns whether the condition names a place after a position.
   fileprivate func lies(after position: DebugPosition) -> Bool {
     if let stepNumber { return stepNumber > position.step + 1 }
     return instant.map { $0 > position.at } ?? false

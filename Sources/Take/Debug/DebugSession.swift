@@ -40,7 +40,7 @@ package final class DebugSession {
   private let stride: Int
   /// Finds steps by conditions on rows; nil until first used.
   var finder: StepFinder?
-  /// Called repeatedly during long operations, with the time in the take that was reached.
+  /// Called repeatedly during long operations, with the time reached in the take.
   private let progress: (Instant) -> Void
   /// Polled whenever a process reports progress: returning true aborts the work; if nil, work
   /// cannot be aborted.
@@ -90,7 +90,7 @@ package final class DebugSession {
     try saveCheckpoint()
   }
 
-  /// The time of the take's last step, and the number of its steps.
+  /// The time of the take's last step, and the number of steps in the take.
   package var end: Instant { anchor.end }
   package var stepCount: Int { anchor.stepCount }
   /// The maximum number of recent steps available at any place.
@@ -247,8 +247,8 @@ package final class DebugSession {
 
   /// Runs work that may be interrupted; after an interruption, the session is at its former place.
   ///
-  /// Checkpoints created on the way stay. An interrupted process ends by itself because its channel
-  /// has no reader.
+  /// Checkpoints created on the way stay. An interrupted process ends by itself, because the
+  /// session closes its end of the channel.
   func returning<Value>(_ body: () throws(DebugFailure) -> Value) throws(DebugFailure) -> Value {
     guard isInterrupted != nil else { return try body() }
     let (kept, place) = (try copy(of: present), position)
@@ -270,7 +270,7 @@ package final class DebugSession {
     let index = checkpoints.lastIndex { $0.step < checkpoint.step }.map { $0 + 1 } ?? 0
     if index < checkpoints.count, checkpoints[index].step == checkpoint.step { return }
     checkpoints.insert(checkpoint, at: index)
-    // The checkpoint farthest from here is the least useful.
+    // The extra checkpoint farthest from the current place is the least useful.
     let extras = checkpoints.indices.filter { checkpoints[$0].isExtra }
     guard extras.count > DebugSession.extraMaximum,
       let farthest = extras.max(by: { distance($0) < distance($1) })

@@ -244,7 +244,7 @@ struct DescriptionDiff {
     return "#\(sources.count)"
   }
 
-  /// Returns the lines that the other list lacks; each of its lines matches at most one line.
+  /// Returns the lines that the other list lacks; each line in that list matches at most one line.
   private static func only(_ lines: [String], _ others: [String]) -> [String] {
     var left = others
     return lines.filter { line in

@@ -29,7 +29,7 @@ package struct TakeDiff: Sendable {
     package var left: String
     package var right: String
 
-    /// The time by which totals over an entire session are sorted, after all other differences.
+    /// The time of a total over an entire session, which sorts totals after all other differences.
     static let endOfSession = Int64.max / 2
     /// Whether the difference is in a total, which has no time.
     var isTotal: Bool { atNanoseconds >= Self.endOfSession / 2 }
@@ -59,8 +59,8 @@ package struct TakeDiff: Sendable {
   private static let countTolerance = 0.1
   private static let countLeast = 3.0
 
-  /// - Parameter pair: the numbers of the peers that are compared; nil compares all, by their
-  ///   labels or else their numbers.
+  /// - Parameter pair: the numbers of the two peers to compare; nil compares all peers, matched by
+  ///   label or else by number.
   package init(
     _ left: String, _ right: String, alignment: Alignment, pair: (left: Int64, right: Int64)? = nil
   ) throws(TapeError) {

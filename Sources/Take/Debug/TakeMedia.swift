@@ -7,7 +7,7 @@ import Replay
 import Tape
 package import Wire
 
-/// Video frames and audio at a place in a take, decoded from its media.
+/// Video frames and audio at a place in a take, decoded from the take's media.
 package struct TakeMedia {
   /// The words that select media, such as `peer=1 track=2 seconds=3`.
   package struct Choice: Sendable {
@@ -166,8 +166,8 @@ package struct TakeMedia {
     statement.bind(instant.nanoseconds, at: 3)
   }
 
-  /// Returns the selected track or, if none is selected, the first track of this kind with a frame
-  /// before the instant.
+  /// Returns the first track of this kind that had frames before the instant and matches the chosen
+  /// peer and track number, if any.
   private func track(
     _ connection: borrowing SQLiteConnection, _ choice: Choice, kind: String, at instant: Instant
   ) throws -> Track {

@@ -177,7 +177,7 @@ final class WalkServer {
     } catch {
       cprocess_exit()
     }
-    // This is never reached, because the process has exited.
+    // Only the compiler needs this call, because `cprocess_exit` does not return.
     exit(0)
   }
 
@@ -268,7 +268,7 @@ final class WalkServer {
     reply.isAtEnd = true
   }
 
-  /// Reports progress now and then; throws if the debugger has closed the channel.
+  /// Reports progress at most five times per second; throws if the debugger has closed the channel.
   private func report(since toldAt: inout ContinuousClock.Instant) throws {
     guard walk.number & 15 == 0 else { return }
     let now = ContinuousClock.now

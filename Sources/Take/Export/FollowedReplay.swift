@@ -9,7 +9,7 @@ package import Wire
 /// Replays a take and passes on its packets, both as on the wire and decrypted, from endpoints and
 /// observed calls.
 ///
-/// Recorded frames replace the codecs if the take has them: decoded media is not needed here.
+/// If the take has encoded frames, no codecs run, because decoded media is not needed here.
 package struct FollowedReplay {
   /// An item that a replay passes on: a datagram, a decrypted packet, or a part of a TCP stream.
   package enum Sight {
@@ -255,7 +255,8 @@ private final class Notes {
     }
   }
 
-  /// Returns whether the file contains a part of a datagram in decrypted form.
+  /// Returns whether a part of a datagram is RTP, RTCP or DTLS, whose contents the file has in
+  /// decrypted form.
   private func isProtected(_ range: Range<Int>?, of bytes: [UInt8]) -> Bool {
     guard let range else { return false }
     return switch DatagramClass(bytes.span.bytes.extracting(range)) {

@@ -15,7 +15,7 @@ struct FrameAudioFile {
   private var preSkip: Int64 = 0
   var timeline = OpusTimeline()
 
-  /// The delay of libopus, and so of every browser, at the start of a stream, in samples.
+  /// The delay that libopus, and so every browser, adds at the start of a stream, in samples.
   private static let lookahead: Int64 = 312
 
   init(_ file: MediaFile, _ container: FrameExport.Container, _ window: ClosedRange<Int64>) {

@@ -56,7 +56,7 @@ package struct FrameExport {
     /// The SSRC of a sent track, which may have several encodings; nil for received tracks.
     package var ssrc: Int64?
     var channels: Int
-    /// Whether another track has the same number, direction and kind.
+    /// Whether the peer has another track with the same number, direction and kind.
     var isOneOfSeveral = false
   }
 

@@ -22,8 +22,8 @@ struct MediaPart {
     var peer: (number: Int64, label: String)
     var number: UInt32
     var isVideo: Bool
-    /// Whether another stack received and decoded the track; the take then has its frames but not
-    /// what they show.
+    /// Whether another stack received and decoded the track; the take then has the encoded frames
+    /// but no digests of the decoded media.
     var isReported: Bool
   }
 

@@ -65,7 +65,7 @@ package struct PacketExport {
       "SELECT count(*) FROM peer WHERE peer = \(peer) AND role = 'observed'") == 1
   }
 
-  /// Returns the local addresses at which a peer received packets.
+  /// Returns the local addresses of a peer's paths and candidate pairs.
   private func addresses(
     of peer: Int64, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> Set<String> {

@@ -6,8 +6,8 @@ import Wire
 ///
 /// Each peer is shown as a process, and each packet as a flow: from capture through encoder and
 /// SRTP to the socket, and on the other side from the socket through SRTP, jitter buffer and
-/// decoder to the screen or loudspeaker. The few messages needed are written by hand, because
-/// Perfetto's library would require a compiler for all of them.
+/// decoder to the screen or loudspeaker. The few protobuf messages needed are encoded by hand,
+/// because Perfetto's library would need a protobuf compiler to generate code for all messages.
 package struct PerfettoExport {
   /// The trace file that an export wrote, with the number of its events.
   package struct Written: Sendable {

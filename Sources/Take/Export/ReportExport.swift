@@ -175,8 +175,8 @@ enum ReportSecrets {
     }
   }
 
-  /// Returns a secret's replacement: lists and objects are emptied, and empty strings stay, because
-  /// they hide nothing.
+  /// Returns a secret's replacement: an empty list for a list, an empty object for an object, and
+  /// `removed` for a string that is not empty.
   private static func hidden(_ value: JSONValue) -> JSONValue {
     switch value {
     case .text(let text): text.isEmpty ? value : .text("removed")

@@ -162,7 +162,7 @@ struct RTCStatsWriter: ReportWriting {
   private let file: TextFile
   private let reporters: [Reporter]
   private let header: TakeHeader
-  /// The sum of time differences that a reader has seen so far, in milliseconds.
+  /// The last line's time as readers compute it, by adding up time differences, in milliseconds.
   private var last: Double = 0
   private var begun: Set<Int64> = []
   private var former: [Int64: [String: [String: String]]] = [:]

@@ -52,7 +52,7 @@ struct ReportReader {
 
   // MARK: Calls and events
 
-  /// Returns all calls and events, in order of time.
+  /// Returns the calls and events in the window, in the order of their rows.
   func events(
     _ connection: borrowing SQLiteConnection, _ reporters: [Reporter]
   ) throws(SQLiteError) -> [ReportEvent] {
@@ -269,7 +269,7 @@ struct ReportReader {
     }
   }
 
-  /// Adds another stack's reports unchanged.
+  /// Adds the events that another stack reported.
   private func addReported(
     _ connection: borrowing SQLiteConnection, _ reporters: [Reporter],
     to events: inout [ReportEvent]
@@ -291,7 +291,7 @@ struct ReportReader {
 
   // MARK: Statistics
 
-  /// The current state of a peer's objects while its rows are read.
+  /// The current state of a peer's stats objects while its rows are read.
   private struct Known {
     var objects: [StatsReport.Object] = []
     var places: [String: Int] = [:]

@@ -28,7 +28,7 @@ package struct TakeExport: Sendable {
 
   /// The result of an export, with the report of the replay that it needed, if any.
   package struct Replayed<Written: Sendable>: Sendable {
-    /// The written files or packets.
+    /// The written files, or the number of written packets.
     package var written: Written
     /// The replay's report, or nil without a replay; if it has a difference, the export ended
     /// there.

@@ -21,7 +21,7 @@ package struct TracksFile {
     var isSent: Bool
     var isVideo: Bool
     var path: String
-    /// The file's beginning and end, in nanoseconds since the take began.
+    /// The file's beginning and end, in nanoseconds since the take began; `to` is nil if unknown.
     var from: Int64
     var to: Int64?
 

@@ -18,7 +18,7 @@ package struct CallFolder {
   private let capture: String
   private let folder: String
   private let settings: ImportSettings
-  /// Whether an existing take is replaced or kept.
+  /// What happens if a take already exists: it is replaced, or it is kept and writing fails.
   private let present: WholeFile.Present
   private let reports: ImportReports
 
@@ -40,7 +40,7 @@ package struct CallFolder {
   /// thread.
   private static let openMaximum = 64
 
-  /// Writes the takes, reading the capture once for every `openMaximum` of them.
+  /// Writes the takes, reading the capture once for each batch of up to `openMaximum` takes.
   package func write() throws -> CallsReport {
     let survey = CallSurvey(
       descriptions: settings.descriptions, pathsMaximum: settings.pathsMaximum)
@@ -142,7 +142,6 @@ package struct CallFolder {
     return "\(name)-\(String(repeating: "0", count: width - number.count))\(number).take"
   }
 
-  /// Reads the capture from start to end.
   private func read(
     _ what: String, isAgain: Bool,
     _ each: (CaptureEvent, borrowing CaptureReader) throws -> Void
@@ -172,8 +171,8 @@ final class CallSurvey {
   private var outbox = Outbox<Observer.Output>()
   private var began: Int64?
   private var now = Instant.zero
-  /// Each transport's call number; the observer's last report counts, because a transport may turn
-  /// out to belong to an earlier call.
+  /// Each transport's call number, as the observer last reported it; an earlier report may be
+  /// wrong, because a transport may turn out to belong to an earlier call.
   private var callOfTransport: [Int: Int] = [:]
   /// The transports between two addresses, as the observer reported them.
   private var transports: [FiveTuple: Set<Int>] = [:]
@@ -207,7 +206,7 @@ final class CallSurvey {
     }
   }
 
-  /// Reads an event without a packet, and passes the descriptions in it to the observer.
+  /// Reads an event that is not a packet, and passes its descriptions to the observer.
   private func read(_ event: CaptureEvent, of reader: borrowing CaptureReader) {
     let (descriptions, signaling) = (notes.descriptions.count, notes.signaling.count)
     notes.read(event, of: reader)
@@ -291,8 +290,8 @@ final class CallSurvey {
 
   /// Returns the calls that a packet belongs to.
   ///
-  /// If a packet belongs to no call, for example because it was sent to a STUN server, returns the
-  /// calls that use one of its addresses.
+  /// If no transport of a call uses the packet's pair of addresses, for example because the packet
+  /// was sent to a STUN server, returns the calls that use one of the two addresses.
   func calls(of tuple: FiveTuple) -> Set<Int> {
     var found = transports[tuple, default: []].union(transports[tuple.reversed, default: []])
     if found.isEmpty {

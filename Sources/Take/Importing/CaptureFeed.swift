@@ -85,7 +85,7 @@ package final class CaptureFeed {
     }
   }
 
-  /// Ends the capture; reports damage, and bytes missing at its end.
+  /// Ends the capture, and reports any damage and an incomplete end.
   ///
   /// - Parameters:
   ///   - isWhole: whether the capture's end was reached; false if reading was stopped.
@@ -213,7 +213,7 @@ final class Decompression {
     /// The number of bytes that identify the format.
     static let headLength = 4
 
-    /// Detects the format that the bytes begin with; fails for any other format.
+    /// Detects the format by the first bytes; fails if they match neither format.
     init?(_ bytes: [UInt8]) {
       if bytes.starts(with: [0x1f, 0x8b, 8]) {
         self = .gzip
@@ -225,7 +225,7 @@ final class Decompression {
     }
   }
 
-  /// Thrown for invalid compressed bytes.
+  /// Thrown for invalid compressed bytes, or if memory runs out.
   struct Damage: Error {
     var reason: String
   }
@@ -242,9 +242,9 @@ final class Decompression {
   }
 
   private let engine: Engine
-  /// Whether the last compressed file that began is complete.
+  /// Whether the latest gzip member or zstd frame is complete; true before the first one.
   private(set) var isComplete = true
-  /// Whether the last complete file was followed by other bytes, which gzip ignores.
+  /// Whether a gzip member was followed by bytes that begin no other member; they are ignored.
   private var isOver = false
 
   init(_ format: Format) throws(Damage) {
@@ -295,7 +295,8 @@ final class Decompression {
     }
   }
 
-  /// Decompresses until the bytes are used up, the output is full or a compressed file ends.
+  /// Decompresses until the bytes are used up, the output is full, or a gzip member or zstd frame
+  /// ends.
   private func advance(
     _ bytes: [UInt8], from start: Int, into room: UnsafeMutableBufferPointer<UInt8>,
     _ count: inout Int

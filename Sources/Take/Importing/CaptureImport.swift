@@ -4,7 +4,7 @@ import Peer
 package import Tape
 import Wire
 
-/// Feeds a packet capture to an observer, and records its inputs and outputs.
+/// Feeds a packet capture to an observer, and records the observer's inputs and outputs.
 ///
 /// Packets that belong to no call are counted and dropped.
 package final class CaptureImport {
@@ -36,7 +36,7 @@ package final class CaptureImport {
   /// The error after which nothing more can be written to the take; nil if there was none.
   package var error: TapeError? { writer.error }
 
-  /// Passes a call, such as added keys, to the observer and records it as a step.
+  /// Calls the observer, for example to add keys, and records the call as a step.
   package func apply(_ call: ObserverCall) { step(.call(call)) }
 
   /// Applies the key log lines for calls seen so far; the other lines wait until their calls
@@ -198,7 +198,7 @@ package final class CaptureImport {
 
   private func step(_ input: ObserverInput) {
     record(input)
-    // Deadline steps do the rest of the work of a long step.
+    // If the observer has not finished its work, it continues in deadline steps.
     while machine.isBehind { record(.deadline) }
   }
 
@@ -207,7 +207,8 @@ package final class CaptureImport {
     var outputs: [ObserverOutput] = []
     var secrets: [String] = []
     while let output = outbox.next() {
-      // Most outputs are packets, which use the input's rows.
+      // Most outputs are packets, which need no rows of their own, because they use those of the
+      // input.
       if let isClear = output.isPacketInClear {
         if !output.isData { summary.countPacket(isClear: isClear) }
         if output.hasRows { outputs.append(output) }
@@ -244,8 +245,10 @@ struct CaptureNotes {
   /// The genesis of the exported take's observer; nil if the capture states none.
   private(set) var genesis: ObserverGenesis?
 
-  /// Returns the Unix time at which the exported take began, which is before the first packet if
-  /// the export left out earlier packets; nil if that is unknown or implausible.
+  /// Returns the Unix time in nanoseconds at which the exported take began; nil if it is unknown or
+  /// implausible.
+  ///
+  /// The take began before the first packet if the export left out earlier packets.
   func start(before first: Int64) -> Int64? {
     let start = genesis?.startUnixNanoseconds ?? 0
     return start > 0 && start <= first && first - start < CaptureNotes.leadMaximum ? start : nil
@@ -267,7 +270,7 @@ struct CaptureNotes {
     return true
   }
 
-  /// Reads secrets, comments and other events that are not packets.
+  /// Reads secrets and comments; ignores all other events.
   mutating func read(_ event: CaptureEvent, of reader: borrowing CaptureReader) {
     switch event {
     case .secrets(.tlsKeyLog, let place):
@@ -295,8 +298,8 @@ struct CaptureNotes {
 }
 
 extension CaptureCounters {
-  /// Explains that no take can be made from a capture, naming the protocols it has instead of UDP
-  /// and TCP.
+  /// Returns the error for a capture without readable UDP or TCP data, which names what the capture
+  /// contains instead.
   ///
   /// - Parameter name: the capture's name.
   package func nothingFound(in name: String) -> TapeError {

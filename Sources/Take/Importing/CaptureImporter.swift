@@ -78,20 +78,20 @@ public struct CaptureImporter {
 
 // MARK: - ImportSettings
 
-/// Facts about calls that a capture does not contain, and options for the takes.
+/// Facts about the calls that the capture itself does not state, and options for the takes.
 public struct ImportSettings: Sendable {
   /// The take's label, which is shown as its title; empty if there is none.
   public var label = ""
   /// Facts about the take by key, such as its site or build.
   public var tags: [String: String] = [:]
-  /// Whether the takes contain encoded frames, decrypted.
+  /// Whether the takes contain the calls' encoded frames, after decryption.
   public var keepsMedia = true
   /// The codecs of payload types, as in `96=vp8,97=rtx`; nil to use the codecs stated at the start
   /// of the capture.
   public var payloadTypes: String?
   /// Whether media without keys is treated as unencrypted, even if it looks encrypted.
   public var isClear = false
-  /// Whether received media is decoded, for its levels and digests.
+  /// Whether received media is decoded, so that the takes contain its levels and digests.
   public var decodes = false
   /// The contents of key logs in NSS format.
   public var keyLogs: [String] = []

@@ -3,9 +3,10 @@ package import Observer
 package import Tape
 import Wire
 
-/// Creates a take from a capture, whatever its source.
+/// Creates a take from the events of a capture, which may come from any source.
 ///
-/// The take begins with the first packet, which sets the clock, unless `begin` sets it.
+/// The take begins at the time of the first packet, unless `begin` or a comment of a Retake export
+/// sets another time.
 package final class CaptureRecorder {
   private let settings: ImportSettings
   /// The path of the take to write.
@@ -56,10 +57,10 @@ package final class CaptureRecorder {
     return try observer.finish(counters)
   }
 
-  /// The limit of bytes waiting to be written: about the size of a processor cache.
+  /// The maximum number of bytes waiting to be written: about the size of a processor's cache.
   private static let queueLimit = 16 << 20
 
-  /// Whether packets may be decrypted at all; otherwise they do not wait for keys.
+  /// Whether there may be keys for the packets; if not, the packets do not wait for keys.
   private var mayHaveKeys: Bool {
     mayBringKeys || settings.followsKeyLogs || head.genesis != nil
       || !(settings.keyLogs + head.keyLogs + earlyKeyLogs).isEmpty
@@ -200,7 +201,7 @@ package struct KeyLogFollower {
   /// A file that does not exist yet has no lines; a file that became shorter is read from its
   /// start.
   ///
-  /// - Parameter isLast: whether an unterminated last line counts.
+  /// - Parameter isLast: whether to return an unterminated last line too.
   package mutating func news(isLast: Bool = false) -> String? {
     var lines: [UInt8] = []
     while let bytes = read(), !bytes.isEmpty { lines += whole(bytes) }

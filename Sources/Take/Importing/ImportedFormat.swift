@@ -108,8 +108,8 @@ package enum ImportedFormat: Hashable, Sendable {
     }
   }
 
-  /// Returns a file's first bytes, decompressed; nil if it is not a regular file, or if it cannot
-  /// be read, which the capture reader then reports.
+  /// Returns a file's first bytes, decompressed; nil if the file is not a regular file, or if the
+  /// bytes cannot be read or decompressed, which the capture reader then handles.
   private static func head(of path: String) throws -> [UInt8]? {
     guard FileBytes.kind(of: path) == .file,
       case .success(let bytes) = FileBytes.read(path, atMost: 64 << 10)
@@ -131,7 +131,7 @@ struct RecordingList {
   /// The files' names, as in the list.
   var names: [String] = []
 
-  /// Reads a list; fails if the file is not one.
+  /// Parses a list; fails if the bytes are not a list.
   init?(_ bytes: [UInt8]) {
     let lines = String(decoding: bytes.prefix(64 << 10), as: UTF8.self)
       .split(whereSeparator: \.isNewline).map(\.trimmed)

@@ -18,7 +18,7 @@ package struct ReportedImport {
     package var steps = 0
     /// The take's size in bytes.
     package var bytes = 0
-    /// The parts that the file lacks, one sentence each.
+    /// The parts that the file lacks or that could not be read, one sentence each.
     package var notes: [String] = []
     /// The take's length and the reason for writing it, if it was written from a ring; nil
     /// otherwise.
@@ -33,7 +33,7 @@ package struct ReportedImport {
       ringWords = part.words
     }
 
-    /// A phrase that states the numbers of reported connections, events, statistics and frames.
+    /// A phrase that states the numbers of connections, events, reports and frames, or `ringWords`.
     package var partWords: String {
       if let ringWords { return ringWords }
       let parts = [
@@ -51,7 +51,7 @@ package struct ReportedImport {
   }
 
   private let text: SpooledText
-  /// The number of lines in a log collector's file that contain none of the program's events.
+  /// The number of lines in a log collector's file that contain no event of a call.
   private let linesOfOthers: UInt64
   private let name: String
   private let format: ReportedFormat
@@ -82,8 +82,8 @@ package struct ReportedImport {
   /// The length of a log's beginning that is examined, in bytes.
   private static let headLength = 64 << 10
 
-  /// Removes what a log collector put around each line, and counts the lines without an event;
-  /// returns any other text unchanged.
+  /// Removes what a log collector put around each line, and counts the lines without an event; text
+  /// that does not come from a log collector stays unchanged.
   private static func unwrapped(
     _ text: SpooledText, _ format: ReportedFormat
   ) throws -> (SpooledText, linesOfOthers: UInt64) {
@@ -108,7 +108,7 @@ package struct ReportedImport {
     }
   }
 
-  /// Returns whether a log is one JSON array of its lines, which are arrays as well.
+  /// Returns whether a log is a single JSON array whose elements are the lines.
   private func isArrayOfLines() throws -> Bool {
     let start = try text.bytes(at: 0, count: 64).filter { $0 > 0x20 }
     return ["[[", "[{", "[\"RTCStatsDump\""].contains { start.starts(with: Array($0.utf8)) }
@@ -129,7 +129,7 @@ package struct ReportedImport {
   private func writeDocument(to path: String) throws -> Summary {
     let (document, damage) = try document()
     guard let found = ReportedDocument(document) else { throw none() }
-    // The lines of a log may look like one array once they are repaired as JSON.
+    // Once repaired as JSON, the lines of a log may look like one document of the specified format.
     if isSpecified, found.isLog, format == .internals || format == .getstats { throw none() }
     let writing = try write(found.events, of: found.format, head: found.head, to: path)
     for each in damage { writing.report(missing: "damage", each) }
@@ -208,7 +208,8 @@ package struct ReportedImport {
     var survey = ReportedLines(dialect)
     defer { reports.end() }
     try text.eachLine { bytes, offset in
-      // The first line of an rtcstats dump has the base of all times.
+      // The survey of an rtcstats dump needs only the first event: all later times build on its
+      // time.
       if dialect == .rtcstats, !lines.isEmpty { return }
       reports.progress("reading", offset)
       let event = survey.event(ofLine: String(decoding: bytes, as: UTF8.self))

@@ -4,7 +4,7 @@ package import Wire
 
 /// Writes reported events into a take one by one, from a file or while they happen.
 package final class ReportedRecorder {
-  /// The take's label and tags, and the limits on what is stored in it.
+  /// The take's label and tags, whether it contains media, and how it is written.
   package struct Options: Sendable {
     package var label = ""
     /// Facts about the take, by key.
@@ -48,7 +48,7 @@ package final class ReportedRecorder {
   ///   - format: the kind of source, such as `recorded page`.
   ///   - head: what the software says about itself.
   ///   - start: the Unix time at which the take begins, in milliseconds; nil for 0.
-  ///   - latest: the last event's Unix time, if known.
+  ///   - latest: the last event's Unix time in milliseconds; nil if unknown.
   package init(
     _ path: String, format: String, head: JSONValue?, options: Options, start: Double?,
     latest: Double?
@@ -81,8 +81,8 @@ package final class ReportedRecorder {
     if let error = writer.error { throw error }
   }
 
-  /// Converts milliseconds to nanoseconds; exact for whole milliseconds, since a `Double` cannot
-  /// represent today's times in nanoseconds.
+  /// Converts milliseconds to nanoseconds; whole milliseconds are converted as an integer, because
+  /// a `Double` cannot represent today's times to the nanosecond.
   private static func nanoseconds(_ milliseconds: Double) -> Int64 {
     let bounded = max(min(milliseconds, 4e12), -4e12)
     let whole = bounded.rounded(.down)

@@ -16,9 +16,9 @@ package final class SpooledText {
 
   /// The maximum decompressed size: four gigabytes.
   private static let sizeMaximum = 4 << 30
-  /// The maximum size of a value in memory.
+  /// The maximum size in bytes of a line, and of a text that is read as a whole.
   static let valueMaximum = 128 << 20
-  /// The maximum size of a recording, which is read as a whole.
+  /// The maximum size of a recording in bytes; recordings are read as a whole.
   static let recordingMaximum = 1 << 30
 
   /// - Parameters:
@@ -302,7 +302,7 @@ enum ByteOrderMark: Hashable, Sendable {
     }
   }
 
-  /// Returns the first bytes of text in UTF-8, without the mark.
+  /// Returns the first bytes of a text without the byte order mark, converted to UTF-8.
   static func unmarked(_ bytes: [UInt8]) -> [UInt8] {
     switch ByteOrderMark(bytes) {
     case nil: bytes

@@ -20,7 +20,7 @@ package struct GapBudget: Hashable, Sendable {
   /// - Parameter nanoseconds: the budget; by default nothing is left out.
   package init(nanoseconds: Int64 = .max) { restNanoseconds = max(0, nanoseconds) }
 
-  /// Returns the part of a pause that is kept.
+  /// Returns how much of a pause is kept, in nanoseconds, and charges it to the budget.
   ///
   /// - Parameters:
   ///   - length: the part of the pause not accounted for yet, in nanoseconds.
@@ -36,7 +36,7 @@ package struct GapBudget: Hashable, Sendable {
   }
 }
 
-/// Encodes media into the bytes of a file.
+/// Writes media into a file; each conforming type writes one file format.
 package protocol FrameWriting {
   /// The duration cut from pauses.
   var leftOut: Interval { get }

@@ -69,7 +69,8 @@ package struct PageMedia: Sendable {
     return Int(clamping: try connection.integer(last) ?? 0)
   }
 
-  /// Creates the file; fails if there is no frame that a player can start with.
+  /// Creates the file; fails without a frame that a player can start with, or if browsers do not
+  /// play the codec.
   package init?(_ place: Place, _ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     let rows = try connection.prepare(
       """

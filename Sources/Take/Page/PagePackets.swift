@@ -58,8 +58,8 @@ package enum PagePackets {
   /// Returns packets as a JSON array.
   ///
   /// Each is `[row, step, peer, seconds, direction, protocol, size, ssrc, payload type, sequence,
-  /// timestamp, marker, transport-wide sequence, from, to, description, reports]`; the description
-  /// is present only if the other columns do not suffice.
+  /// timestamp, marker, transport-wide sequence, local, remote, description, reports]`; the
+  /// description is null for RTP and RTCP, and the reports are null for all but RTCP.
   package static func list(_ rows: ArraySlice<Int64>, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> String
   {
@@ -240,8 +240,8 @@ package struct PacketFilter: Hashable, Sendable {
     sql = parts.isEmpty ? nil : parts.joined(separator: " AND ")
   }
 
-  /// Returns a condition on the messages in an RTCP packet; each message has its own row in the
-  /// same step.
+  /// Returns the condition that a packet is RTCP and contains a message of a type; each message has
+  /// its own row in the packet's step.
   private static func report(_ type: String) -> String {
     """
     packet.protocol = 'rtcp' AND EXISTS (

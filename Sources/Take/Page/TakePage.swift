@@ -276,7 +276,7 @@ package struct PageScript: Sendable {
     var isComment = false
     for line in source.split(separator: "\n", omittingEmptySubsequences: false) {
       let words = line.drop { $0 == " " }
-      // Code follows a comment that ends in the middle of a line.
+      // If a comment ends in the middle of a line, code follows it on that line.
       let isWhole = !line.contains("*/") || line.hasSuffix("*/")
       isComment = isComment || (words.hasPrefix("/*") && isWhole)
       if isComment || words.hasPrefix("//") || words.isEmpty {

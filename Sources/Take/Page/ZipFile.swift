@@ -9,8 +9,8 @@ package struct ZipFile {
 
   package init() {}
 
-  /// Adds a file, compressed if that makes it smaller; returns false if it does not fit into the
-  /// format.
+  /// Adds a file, compressed if that makes it smaller; returns false if the file or the archive is
+  /// too large for the format.
   package mutating func add(_ name: String, _ content: [UInt8]) -> Bool {
     guard let size = UInt32(exactly: content.count), let offset = UInt32(exactly: bytes.count),
       count < .max

@@ -2,8 +2,7 @@ import Crypto
 package import Tape
 import Wire
 
-/// Puts the takes of a call's two ends on a common clock, which it finds from the datagrams in
-/// both.
+/// Puts the takes of a call's two ends on a common clock, using the datagrams that both contain.
 ///
 /// A datagram that one end sent and the other received has the same bytes in both takes. The
 /// minimum delays in both directions determine the offset between the clocks, if the fastest
@@ -13,12 +12,12 @@ import Wire
 package struct MergedTakes: Sendable, Codable {
   /// The datagrams from one end to the other.
   package struct Way: Sendable, Codable {
-    /// The sending end.
+    /// The sending end: the path of its take, or its peer's number and label.
     package var from: String
-    /// The receiving end.
+    /// The receiving end: the path of its take, or its peer's number and label.
     package var to: String
-    /// The number of datagrams sent from the first that arrived to the last, and how many of them
-    /// arrived.
+    /// The number of datagrams sent between the first and the last that arrived, including these,
+    /// and how many of them arrived.
     package var sent = 0
     package var received = 0
     /// The one-way delays of the datagrams that arrived, in milliseconds.

@@ -65,7 +65,8 @@ package struct QuerySchema: Sendable {
     return found
   }
 
-  /// Reads a column's definition and its comment, which follows on the line or precedes it.
+  /// Reads a column's definition and its comment, which follows on the same line or precedes that
+  /// line.
   private static func read(
     _ line: Substring, _ above: inout [String], into remarks: inout [String: String]
   ) {

@@ -77,7 +77,8 @@ struct RoomPeople: Sendable {
 
   /// Returns whose media a track carried; nil if the track belongs to no room.
   ///
-  /// Several participants, who took turns or were mixed, are joined with "or".
+  /// The names of several participants, who used the track one after another or were mixed, are
+  /// joined with "or".
   func name(peer: Int64, track: Int64, direction: String) -> String? {
     let found = names[Track(peer: peer, track: track, direction: direction), default: []]
     guard !found.isEmpty else { return nil }

@@ -84,9 +84,10 @@ final class RowPrinter {
     waitsSince = nil
   }
 
-  /// Writes the rest.
+  /// Writes all text that is still pending and ends the output.
   ///
-  /// An incomplete JSON result lacks its closing bracket, so that programs notice.
+  /// An incomplete JSON result lacks its closing bracket, so that no program accepts it as
+  /// complete.
   func finish(isComplete: Bool) {
     guard !isFinished else { return }
     isFinished = true
@@ -299,7 +300,7 @@ package enum SQLConsole {
     }
   }
 
-  /// The limits for queries of the local user, which may use the disk for sorting.
+  /// The limits for the local user's queries, which may be sorted on disk.
   static let limits = SQLiteReadLimits(cellBytes: 256 << 20)
 
   /// The place stated in errors about the query rather than the take.

@@ -38,7 +38,8 @@ package struct SpeakerTimeline: Sendable, Codable {
       "\(label)/\(direction)/\(track)" + (contributor.map { "/\($0)" } ?? "")
     }
 
-    /// The name, after the room participant's name if there is one.
+    /// The room participant's name followed by `name` in parentheses; `name` alone if `person` is
+    /// nil.
     package var title: String { person.map { "\($0) (\(name))" } ?? name }
   }
 
@@ -69,12 +70,12 @@ package struct SpeakerTimeline: Sendable, Codable {
   /// audio.
   private(set) var unheard: String?
 
-  /// Reads the levels of a take or of a part of it; periods are clipped to the part.
+  /// Reads the timeline of a take or of a part of it; periods are clipped to the part.
   package init(path: String, selection: TakeSelection = TakeSelection()) throws(TapeError) {
     try self.init(path: path, try TakeFile.openForQueries(path), selection)
   }
 
-  /// Reads the levels through an open connection.
+  /// Reads the timeline through an open connection.
   init(
     path: String, _ connection: borrowing SQLiteConnection,
     _ selection: TakeSelection = TakeSelection()

@@ -377,7 +377,7 @@ extension TakeInfo: CustomStringConvertible {
         ($0.actor, $0.peer, $0.what) == (gap.actor, gap.peer, gap.what)
       }
       guard isLast else { continue }
-      // Values deduced from packets are in the take, so they are listed as judged.
+      // Values deduced from packets are not missing from the take, so they are listed as judged.
       add(
         gap.what == "deduced" ? "judged" : "not seen",
         CoverageText.line(what: gap.what, reason: gap.reason)

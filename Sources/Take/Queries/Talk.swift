@@ -6,7 +6,7 @@ import Wire
 /// A person on several connections counts once, as in the `person_speech` view. The views `talk`,
 /// `overlap`, `interruption` and `talk_share` use the same definitions, but only for entire takes.
 package struct Talk: Sendable, Codable {
-  /// How long a person spoke, alone and while others spoke.
+  /// A person's turns, speaking times and interruptions.
   package struct Person: Sendable, Codable {
     package var name: String
     /// How many times the person began to speak.
@@ -181,7 +181,8 @@ package struct Talk: Sendable, Codable {
 // MARK: - Output
 
 extension Talk {
-  /// Returns a bar for each person with the times beside it; empty if no one spoke.
+  /// Returns a table with a bar and the times of each person, followed by a sentence with the
+  /// totals; empty if no one spoke.
   func chart(_ look: TableLook) -> String {
     guard !people.isEmpty else { return "" }
     let figures = people.map { person in
@@ -238,8 +239,8 @@ extension Talk {
     return min(max(columns - numbers - min(names, 24) - 2, 10), 120)
   }
 
-  /// Returns the axis above the bars, with the start and end in seconds; only the start if they are
-  /// narrow.
+  /// Returns the axis above the bars, with the start and end in seconds; if the bars are narrow, it
+  /// has only the start.
   private func axis(_ width: Int) -> String {
     let from = thousandths(fromNanoseconds / 1_000_000)
     let to = thousandths(toNanoseconds / 1_000_000)

@@ -126,7 +126,7 @@ struct DrivenActors {
     makePeer = peer
   }
 
-  /// The outputs of a step, and the actor that it ran on.
+  /// The outputs of a step, and the actor that executed it.
   typealias Result = (outputs: any RecordedOutputs, actor: DrivenActor)
 
   mutating func execute(_ step: TapeChunk.Step, _ rows: RowList) -> Result {

@@ -6,7 +6,7 @@ package import Wire
 ///
 /// Unlike a replay, it continues after a difference. A recorded timer fires if this stack has set
 /// it too. A timer that only this stack has set fires when it is due. If the stack behaves as
-/// recorded, the new take is therefore the same.
+/// recorded, the new take therefore has the same steps as the recorded one.
 package final class Redrive {
   /// How the new take is made.
   package struct Options: Sendable {
@@ -43,7 +43,8 @@ package final class Redrive {
   /// Each actor's deadline in the recording, after the last step so far.
   private var recordedDeadlines: [Instant?] = []
   private var transcript: Transcript
-  /// A second transcript in the recorded take's format; nil if both formats are the same.
+  /// A second transcript in the recorded take's format; nil if the new take is written in the same
+  /// format and contains media exactly if the recorded take does.
   private var comparison: Transcript?
   private var now = Instant.zero
   private var summary = Summary()

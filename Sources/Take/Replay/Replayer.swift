@@ -247,7 +247,8 @@ final class StepFeed: Sendable {
   /// Chunks that were compared and can be reused.
   private let spare = Mutex<[TapeChunk]>([])
 
-  /// The number of steps per chunk, and of chunks read ahead; both are small enough for the cache.
+  /// The number of steps per chunk, and of chunks read ahead; all of them fit into a processor's
+  /// cache.
   private static let chunkSteps = 128
   private static let depth = 8
 

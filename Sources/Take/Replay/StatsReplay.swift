@@ -5,7 +5,8 @@ package import Stats
 package import Tape
 package import Wire
 
-/// The stats of every peer at an instant of a take, computed by running the stack up to it.
+/// The stats of every peer at an instant of a take, computed by running the stack up to that
+/// instant.
 ///
 /// The take has `stat` rows only where the recorder sampled, but a replay can stop anywhere. If the
 /// take has media, recorded frames replace the codecs, so that long calls replay faster. Codecs'
@@ -26,7 +27,7 @@ package struct StatsReplay: Sendable {
   /// that satisfied a condition, or the take's end if that is earlier.
   package let at: Instant
 
-  /// Replays a take up to a stop, or to its end if nil, and reads the stats there.
+  /// Replays a take up to a stop, or to the take's end if `stop` is nil, and reads the stats there.
   package init(
     path: String, until stop: Replayer.Stop?, toolchain: Toolchain?,
     codecs: @escaping () -> any CodecFactory, progress: (Instant) -> Void = { _ in }

@@ -102,7 +102,7 @@ package struct OutputList<Output: RecordedOutput>: RecordedOutputs {
 
 /// A machine whose steps can be recorded and replayed.
 ///
-/// Its inputs and outputs are values that become rows, so it does not matter where it runs.
+/// Its inputs and outputs are values that can be written as rows, so the machine can run anywhere.
 package protocol RecordedMachine: Machine, AnyObject
 where Input: RecordedInput, Output: RecordedOutput {
   /// The type that restores the machine's inputs from rows.
@@ -160,7 +160,7 @@ package protocol DrivenMachine: AnyObject {
   var deadlineInput: any RecordedInput { get }
 }
 
-/// Hides the type of a recorded machine.
+/// Wraps a recorded machine to hide its type.
 package final class Driven<Machine: RecordedMachine>: DrivenMachine {
   package private(set) var machine: Machine
   private let reachedDeadline: Machine.Input
@@ -252,7 +252,7 @@ extension Never: RecordedOutput {
 package struct ActorWords: Hashable, Sendable {
   package var label = ""
   package var role = ""
-  /// The offset between the actor's own times and the take's.
+  /// The offset from the actor's own times to the take's.
   package var clock = Interval.zero
   /// The peer number of the actor; nil if it is not an endpoint.
   package var peer: UInt32?

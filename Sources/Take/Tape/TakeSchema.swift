@@ -188,9 +188,9 @@ package struct SchemaCheck: Sendable {
   /// Tables, views and triggers that do not belong to a take, such as `view notes`; only the first
   /// few.
   package private(set) var additions: [String] = []
-  /// The number of views that differ from this version's, which replace them.
+  /// The number of views in the file that differ from this version's views.
   ///
-  /// The replaced views come from another version or were altered.
+  /// They come from another version or were altered, and this version's views replace them.
   package private(set) var otherViews = 0
 
   private static let additionLimit = 50

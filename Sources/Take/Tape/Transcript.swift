@@ -15,7 +15,7 @@ package struct Transcript {
 
   /// Whether the bytes of encoded frames are stored.
   let keepsMedia: Bool
-  /// Whether decoded media is hashed; if a replay skips codecs, there is none.
+  /// Whether decoded media is hashed; a replay that skips codecs has no decoded media.
   let hashesMedia: Bool
   /// The format of the take; older formats lack some tables and columns.
   let format: Int64

@@ -10,7 +10,8 @@ from peers.browser import CALL_SCRIPT, Browser
 from processes import Child
 
 _START_SECONDS = 120
-# The values of Firefox's preference for each DTLS version: the TLS version that it is based on.
+# The values of Firefox's preference for the DTLS version: each is the TLS version on which that
+# DTLS version is based.
 _DTLS = {"1.2": 0x0303, "1.3": 0x0304}
 
 PREFERENCES = {

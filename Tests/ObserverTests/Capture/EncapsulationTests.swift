@@ -250,7 +250,7 @@ struct EncapsulationTests {
     }
   }
 
-  /// Media on a tunnel's port, and data that almost looks like the tunnel's.
+  /// Media sent to a tunnel's port, and data that almost looks like that tunnel's packets.
   @Test(arguments: [4789, 8472, 4790, 6081, 2152, 1701, 37_008, 6635, 65_330])
   func otherDatagramsToATunnelPortAreNotUnwrapped(port: Int) throws {
     let long = Packets.rtp(1, count: 300)

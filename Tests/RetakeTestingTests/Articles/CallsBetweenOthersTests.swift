@@ -30,7 +30,7 @@ import Testing
     #expect(summary.take == take && summary.calls == 1 && summary.streams > 0)
     #expect(summary.packetsInClear < summary.packets)
     #expect(try await Take.open(take).replay().outcome == .identical)
-    // An existing file is not replaced, and each call can have its own.
+    // An existing file is not replaced, and each call can have its own file.
     #expect(throws: TapeError.self) { try importCall(in: folder + "/call.pcap", "", to: take) }
     let calls = try CaptureImporter(folder + "/call.pcap").writeCalls(to: folder + "/calls")
     #expect(calls.takes.map(\.take) == [folder + "/calls/call-1.take"])

@@ -35,7 +35,7 @@ struct JanusLossTests {
     let claim = try bench.sent()
     #expect(claim["janus"] == "claim" && claim["session_id"] == 11)
     bench.reply(#"{"janus":"success","session_id":11}"#, claim)
-    // It is unknown whether the answer arrived, so the subscription is requested again.
+    // The answer may have been lost with the connection, so the subscription is requested again.
     #expect(try bench.sent()["body"]?["request"] == "subscribe")
     #expect(bench.events() == [.reconnected])
     #expect(bench.requests() == [])

@@ -15,7 +15,7 @@ struct SoraServer {
   private(set) var candidates: [String] = []
   /// Other participants who send audio, in order of arrival.
   private(set) var others: [String] = []
-  /// Members to add to the offer.
+  /// Members that a test adds to the server's offer.
   var offerMembers: [JSONValue.Member] = []
 
   /// Returns the replies to a client's message.

@@ -17,7 +17,7 @@ struct Transcript: Sendable, CustomTestStringConvertible {
 
   var testDescription: String
   var configuration: SignalingConfiguration
-  /// The seed of the entropy.
+  /// The seed of the machine's random numbers.
   var seed: [UInt8]
   var steps: [Step]
 

@@ -74,7 +74,7 @@ struct ZlibTests {
     }
   }
 
-  /// Compressed by zlib at its highest level.
+  /// Bytes that zlib compressed at its highest level.
   private static let dynamic = """
     eNo91TtOREEQQ9GcVbCErn/XggiQEPsPEXq+L5oSgWnZOjM/379fn+fj5/9jbZ/jxn2OqXmOnn6O2tJh+RwZ8RxR\
     /hw+9hy2SrajZFfwpoJvK3iugucouF3BlQrOVnBcBfsSbEq2UHIpeEfBdxV8TcETCu5ScI2C8yo4j4LDFeypZGuS\

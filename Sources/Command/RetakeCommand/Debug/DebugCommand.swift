@@ -65,7 +65,7 @@ struct DebugCommand: ParsableCommand {
     if unmet { throw CommandFailure(.unmet, "") }
   }
 
-  /// Executes a line of a script, which ends at its first failure.
+  /// Executes a line of a script; a failure ends the script.
   private func answer(
     _ line: String, _ console: DebugConsole, _ progress: Progress
   ) throws -> DebugConsole.Answer {

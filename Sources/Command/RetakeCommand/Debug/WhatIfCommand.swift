@@ -152,7 +152,7 @@ struct WhatIfCommand: ParsableCommand {
     }
   }
 
-  /// Throws if the take has no peer with the number of `--peer`.
+  /// Throws if the take has no peer with the number that `--peer` names.
   private func checkPeer() throws {
     guard let peer else { return }
     let known = try reading { () throws(TapeError) in

@@ -197,8 +197,8 @@ struct ClearSession {
 
 // MARK: - ClearPorts
 
-/// Assigns ports to decrypted packets: different from those on the wire, and a pair for each
-/// stream.
+/// Assigns ports to decrypted packets: each stream has a pair of ports that differs from the ports
+/// on the wire.
 ///
 /// tshark unwraps the timestamps of all sources between two ports as if they were one, and then
 /// computes no jitter. So only a path's first stream and RTCP use the path's own ports with the
@@ -212,7 +212,7 @@ struct ClearPorts {
   }
 
   private var places: [Stream: Int] = [:]
-  /// The number of streams between two addresses.
+  /// The number of RTP streams between each pair of addresses.
   private var counts: [Set<SocketAddress>: Int] = [:]
 
   /// The bits of a port that change when the distance is added.

@@ -46,7 +46,8 @@ struct FindingOptions: ParsableArguments {
     }
   }
 
-  /// Returns the ids that are similar to a word or a part of it, or else what `--fail-on` accepts.
+  /// Returns the end of an error message: the ids similar to a word or to a part of it, or else
+  /// what `--fail-on` accepts.
   private func hint(_ word: String, _ known: [String]) -> String {
     let parts = [word] + word.split(separator: "-").map(String.init)
     let near = parts.lazy.map { Nearest.words(to: $0, among: known) }.first { !$0.isEmpty }

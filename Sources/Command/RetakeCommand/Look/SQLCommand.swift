@@ -387,8 +387,8 @@ struct FolderQuestion {
     return (count, catalogue.failures)
   }
 
-  /// Returns whether the query may use an incomplete table; these are listed as `calls/a.take:
-  /// state, speaker`.
+  /// Returns whether the query may use an incomplete table; `cut` lists a take's incomplete tables,
+  /// as in `calls/a.take: state, speaker`.
   private func isNamed(_ cut: String) -> Bool {
     let tables = cut.split(separator: ":").last.map { $0.split(separator: ",") } ?? []
     let words = query.lowercased()

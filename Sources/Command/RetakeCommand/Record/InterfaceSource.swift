@@ -16,7 +16,8 @@ final class InterfaceSource: CaptureSource {
 
   /// The kernel ring's capacity in bytes.
   private static let ringLength: Int32 = 64 << 20
-  /// libpcap's timeout, after which the kernel should deliver the frames it has, in milliseconds.
+  /// libpcap's timeout in milliseconds, after which the kernel should deliver the frames that it
+  /// has.
   static let holdMilliseconds: Int32 = 100
   private static let pieceLength = 1 << 20
 

@@ -103,7 +103,8 @@ struct RecordPcap: AsyncParsableCommand {
     let plan = ring.plan(settings) { plan in
       // A capture also shows failed connections, so a failure triggers a take as well.
       plan.wishes.insert(.failure, at: 0)
-      // A file's packets arrive as fast as they are read, so reading waits for the search.
+      // A file is read faster than it can be searched for findings, so reading waits for each
+      // search.
       plan.isSynchronous = interface == nil
     }
     let recording = CaptureRecording(
@@ -130,7 +131,7 @@ struct RecordPcap: AsyncParsableCommand {
       ? Output.json(CanonicalJSON.text(report), in: JSONForm()) : Output.line(report.words)
   }
 
-  /// Splits the recorded take into one per call, and removes it.
+  /// Splits the recorded take into one take per call, then removes the original.
   private static func split(_ path: String, _ settings: ImportSettings) throws
     -> CallsReport
   {

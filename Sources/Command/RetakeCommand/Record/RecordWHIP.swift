@@ -181,7 +181,8 @@ struct SessionRecording {
 
   /// Returns the usable ICE servers that the endpoint names.
   ///
-  /// If the endpoint does not respond, the offer will fail with a better message.
+  /// Failures are ignored here: if the endpoint does not respond, the later offer fails with a
+  /// better message.
   private func namedICEServers() async -> [ICEServerConfiguration] {
     let servers = (try? await client.iceServers()) ?? []
     return servers.compactMap { server in
@@ -266,7 +267,8 @@ private actor SessionCall {
     try await client.answer(answer.sdp, in: begun)
   }
 
-  /// Ends the session at the server; returns a failure, if any.
+  /// Ends the session at the server; returns the first failure of the session or of ending it, or
+  /// nil if there was none.
   func end() async -> String? {
     candidates?.cancel()
     guard let session else { return failure }

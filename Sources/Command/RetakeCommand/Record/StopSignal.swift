@@ -74,8 +74,8 @@ final class StopSignal: Sendable {
 
   /// Returns once a stop is requested, or when the task is cancelled.
   private func wait() async {
-    // Each waiter has its own stream, since cancelling a task that iterates a stream ends it for
-    // all.
+    // Each waiter has its own stream, since cancelling a task that iterates a stream ends the
+    // stream for all waiters.
     let (stream, continuation) = AsyncStream<Never>.makeStream()
     let isRequested = state.withLock { state in
       if !state.isRequested { state.waiting.append(continuation) }

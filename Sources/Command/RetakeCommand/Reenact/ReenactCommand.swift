@@ -14,7 +14,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// Plays to a live client the media that a recorded call received.
+/// Sends a live client the media that a recorded call received.
 struct ReenactCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "reenact",

@@ -156,7 +156,8 @@ struct ReenactmentRun {
   /// Starts a server that receives what a headless client's page reports; returns nil without such
   /// a page.
   ///
-  /// With a relay, the listening server forwards everything to the application's server.
+  /// A separate server is necessary, because the relay forwards everything that it receives to the
+  /// application's server.
   private func pageServer() async throws -> (service: PageService, server: HTTPServer)? {
     guard program != nil, let origin = command.url.flatMap({ WatchPage.origin(of: $0) }) else {
       return nil
@@ -175,7 +176,7 @@ struct ReenactmentRun {
     }
   }
 
-  /// Creates the service that records pages' reports as takes next to the new one.
+  /// Creates the service that records pages' reports in takes next to the re-enactment's take.
   private func pageService() -> PageService {
     let (path, overwrite) = (path, command.overwrite)
     return PageService(

@@ -42,7 +42,7 @@ struct RoomRecording {
       do {
         own = try room.media(takesVideo: takesVideo, plan)
       } catch  where open != nil {
-        // The room had been joined, so the recording so far is kept.
+        // A take is already open, so keep what it has recorded.
         failure = error as? CommandFailure
         break
       }
@@ -171,7 +171,8 @@ struct RoomRecording {
 
 // MARK: - RoomVisitor
 
-/// A participant driven by the command line: subscribes, counts, and executes typed commands.
+/// The command's own participant in a room: subscribes to videos, counts participants and videos,
+/// and executes typed commands.
 final class RoomVisitor: Sendable {
   private struct State {
     var room: Room?

@@ -72,7 +72,7 @@ package enum Output {
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
     for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
-      // The new descriptor takes the lowest free number; writing to it fails because it is
+      // The new descriptor gets the lowest free number; writing to it fails because it is
       // read-only.
       _ = open("/dev/null", O_RDONLY)
     }
@@ -160,7 +160,7 @@ final class Progress: Sendable {
 
   /// How long work runs before the line appears.
   private static let usualDelay = Duration.seconds(1)
-  /// The least interval between updates.
+  /// The minimum interval between updates.
   private static let interval = Duration.milliseconds(100)
 
   /// Creates a progress line, optionally with an expected duration.

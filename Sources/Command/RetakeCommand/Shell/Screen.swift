@@ -24,7 +24,7 @@ struct PagerOptions: ParsableArguments {
     } catch let failure as CommandFailure where screen.isPaged && failure.message.isEmpty {
       // Leaving the pager early is not an error.
     } catch {
-      // The pager keeps the terminal until the user leaves it.
+      // The pager keeps the terminal until the user leaves the pager.
       try? screen.finish()
       throw error
     }
@@ -132,9 +132,9 @@ private final class Pager {
     close(ends[1])
   }
 
-  /// Closes the pager's input and waits until the user leaves it.
+  /// Closes the pager's input and waits until the user leaves the pager.
   func finish() throws(CommandFailure) {
-    // Keep the descriptor number occupied.
+    // Keep the descriptor number of standard output in use.
     let null = open("/dev/null", O_WRONLY | O_CLOEXEC)
     dup2(null, STDOUT_FILENO)
     close(null)

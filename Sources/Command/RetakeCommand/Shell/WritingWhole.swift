@@ -44,7 +44,7 @@ struct OverwriteOption: ParsableArguments {
 
 /// Writes files that appear under their names only once they are complete.
 enum WritingWhole {
-  /// Opens a file that gets its name once it is finished.
+  /// Opens a file for writing; the file gets its name once it is finished.
   static func file(_ path: String, _ present: WholeFile.Present, isTake: Bool = false)
     throws(CommandFailure) -> WholeFile
   {

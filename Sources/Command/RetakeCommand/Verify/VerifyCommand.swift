@@ -202,7 +202,7 @@ struct PinCommand: ParsableCommand {
     }
     let good = Progress("verifying").follow {
       let exact = TakeVerification.run(path: take, mode: .exact)
-      // A take from another stack can be useful even if its bytes differ.
+      // A take from another stack may replay with the same meaning although its bytes differ.
       guard case .diverged = exact.outcome, mode.mode == .meaning else { return exact }
       return TakeVerification.run(path: take, mode: .meaning)
     }

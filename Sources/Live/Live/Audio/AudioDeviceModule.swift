@@ -30,7 +30,7 @@ extension AudioDeviceModule {
   }
 }
 
-/// A device's access to its session, held weakly.
+/// A device's access to its session, which does not keep the session alive.
 public final class AudioDevicePort: Sendable {
   private weak let session: AudioSession?
   private let processor: VoiceProcessor?
@@ -39,14 +39,14 @@ public final class AudioDevicePort: Sendable {
     (self.session, self.processor) = (session, processor)
   }
 
-  /// Returns a port to the same session that runs captured audio through `processor` first.
+  /// Returns a port to the same session; the port runs captured audio through `processor` first.
   func processing(_ processor: VoiceProcessor) -> AudioDevicePort {
     AudioDevicePort(session, processor)
   }
 
   /// Delivers captured audio to the session.
   /// - Returns: the number of accepted frames.
-  /// - Throws: `AudioDeviceError`, the reason that no frame was accepted; the audio is counted as
+  /// - Throws: `AudioDeviceError`, which states why no frame was accepted; the audio is counted as
   ///   dropped.
   @discardableResult
   public func capture(_ chunk: PCMChunk) throws(AudioDeviceError) -> Int {

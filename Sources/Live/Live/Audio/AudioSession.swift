@@ -164,7 +164,7 @@ public final class AudioSession: Sendable {
   /// Delivers audio that the application captured itself, of any length; the session's own device
   /// must be stopped.
   /// - Returns: the number of accepted frames.
-  /// - Throws: `AudioDeviceError`, the reason that no frame was accepted; the audio is counted as
+  /// - Throws: `AudioDeviceError`, which states why no frame was accepted; the audio is counted as
   ///   dropped.
   @discardableResult
   public func deliver(_ chunk: PCMChunk, from source: AudioSourceID = AudioSourceID())

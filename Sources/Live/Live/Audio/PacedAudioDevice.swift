@@ -24,7 +24,7 @@ public final class PacedAudioDevice: AudioDeviceModule {
 
   /// The device's name in takes.
   public let name: String
-  /// The captured format; nil if the device cannot capture.
+  /// The captured format; never nil.
   public let captureFormat: AudioFormat?
   /// The played format, which is the default format.
   public let renderFormat: AudioFormat? = AudioFormat()

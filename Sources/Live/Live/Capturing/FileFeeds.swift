@@ -113,7 +113,7 @@ public final class FileFeeds: Sendable {
     }
   }
 
-  /// A feed's connection, held weakly.
+  /// A weak reference to a feed's connection.
   private final class Target: Sendable {
     weak let connection: PeerConnection?
 
@@ -128,7 +128,7 @@ public final class FileFeeds: Sendable {
 /// Writes a transceiver's received media into a file, without blocking the loop's thread.
 ///
 /// Video is written into a YUV4MPEG2 file with a constant frame rate and the first frame's size,
-/// and audio into a WAV file. Both files start with the first frame. If the disk is too slow,
+/// and audio into a WAV file. Either file starts with the first frame. If the disk is too slow,
 /// frames are dropped.
 public final class FileSink: Sendable {
   private struct State {

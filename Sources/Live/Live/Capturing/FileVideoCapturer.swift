@@ -183,8 +183,8 @@ extension ProcessVideoCapturer {
 
 /// ffmpeg arguments for files.
 enum MediaFileCommand {
-  /// Returns arguments that read a file repeatedly at its own pace; `file:` keeps its name from
-  /// being read as an option or a protocol.
+  /// Returns arguments that read a file repeatedly at its own pace; the prefix `file:` keeps ffmpeg
+  /// from reading the path as an option or a protocol.
   static func input(_ path: String) -> [String] {
     ["-re", "-stream_loop", "-1", "-i", "file:\(path)"]
   }
@@ -228,7 +228,7 @@ package final class ProcessAudioFile: Sendable {
 
   deinit { process.end() }
 
-  /// Reads blocks of 20 ms until the pipe ends or the consumer is gone.
+  /// Reads blocks of 20 ms until the pipe ends or the source is gone.
   private static func read(_ pipe: FileDescriptor, _ deliver: (AudioBlock) -> Bool) {
     let length = AudioBlock.sampleRate / 50 * 2
     var bytes: [UInt8] = []

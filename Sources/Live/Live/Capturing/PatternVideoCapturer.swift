@@ -57,7 +57,7 @@ extension VideoFormat {
   }
 }
 
-/// A capturer whose frames the application pushes, such as a game or a decoder.
+/// A capturer for frames that the application pushes, for example from a game or a decoder.
 public final class PushedVideoCapturer: VideoCapturer {
   /// The formats that the application declares.
   public let supportedFormats: [VideoFormat]

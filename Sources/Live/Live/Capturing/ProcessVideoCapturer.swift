@@ -121,7 +121,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
     fail(last ?? "ffmpeg ended", number)
   }
 
-  /// Reads frames until the pipe ends or the consumer is gone.
+  /// Reads frames until the pipe ends, or until the capturer is gone or has been stopped.
   private static func read(
     _ pipe: FileDescriptor, _ format: VideoFormat,
     whileHeld capturer: () -> ProcessVideoCapturer?, _ number: Int

@@ -51,7 +51,7 @@ public final class DigestRenderer: VideoRenderer {
   private let inside = Mutex(Inside())
   private let limit: Int
 
-  /// Creates a renderer that keeps up to `limit` of the last frames.
+  /// Creates a renderer that keeps at most the last `limit` frames.
   public init(limit: Int = 10_000) { self.limit = max(1, limit) }
 
   /// The rendered frames in order.

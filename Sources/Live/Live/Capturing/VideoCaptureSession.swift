@@ -5,10 +5,10 @@ import Synchronization
 
 /// Distributes one capturer's frames to any number of senders and renderers.
 ///
-/// It starts the capturer for the first sender and stops it after the last sender is gone. Once the
-/// application calls `start` or `stop`, only the application starts and stops the capturer. Frames
-/// that arrive after the end are dropped. Connections are notified of the start and end of
-/// capturing, and of whether a screen is captured, so that their takes record it.
+/// By default, it starts the capturer for the first sender and stops it after the last sender is
+/// gone. Once the application calls `start` or `stop`, only the application starts and stops the
+/// capturer. Frames that arrive after the end are dropped. Connections are notified of the start
+/// and end of capturing, and of whether a screen is captured, so that their takes record it.
 public final class VideoCaptureSession: EncodedVideoConsumer {
   /// Whether frames are captured, or why not.
   public enum State: Hashable, Sendable {

@@ -215,8 +215,8 @@ extension VideoCaptureSession {
 
 // MARK: - VideoFilter
 
-/// Changes frames between a capturer and its consumer: blurs the background, mirrors the frame, or
-/// draws a name.
+/// Changes frames between a capturer and its consumer, for example to blur the background, mirror
+/// the frame, or draw a name.
 public protocol VideoFilter: Sendable {
   /// Returns the processed frame; nil drops it.
   func process(_ frame: VideoFrame) -> VideoFrame?

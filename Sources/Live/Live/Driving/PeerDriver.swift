@@ -380,8 +380,8 @@ struct StrayFilter {
     return true
   }
 
-  /// Returns whether a datagram is an error response to a Binding request (RFC 8489 section 5),
-  /// which is also sent to unknown peers.
+  /// Returns whether a datagram is an error response to a Binding request (RFC 8489 section 5);
+  /// such responses are also sent to unknown peers.
   private static func isRefusal(_ bytes: [UInt8]) -> Bool {
     bytes.count >= 2 && bytes[0] == 0x01 && bytes[1] == 0x11
   }

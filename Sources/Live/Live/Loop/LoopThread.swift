@@ -85,7 +85,7 @@ final class LoopThread {
     driver.beginBurst()
     defer { driver.endBurst() }
     for index in 0..<count {
-      // A step may have closed the socket; ignore what it had already received.
+      // A step may have closed the socket; ignore the datagrams already read from it.
       guard descriptors.socket(tag) != nil else { return }
       guard let entry = batch.entry(at: index) else { continue }
       driver.receive(
@@ -346,7 +346,7 @@ extension LoopThread {
     return (tag, socket)
   }
 
-  /// The most connections accepted in one turn.
+  /// The maximum number of connections accepted in one turn.
   private static let acceptsPerTurn = 16
 
   /// Accepts a listener's waiting connections.

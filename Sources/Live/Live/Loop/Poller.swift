@@ -8,7 +8,7 @@ final class Poller {
   /// Identifies a descriptor; tags are never reused, so stale events are ignored.
   typealias Tag = UInt64
 
-  /// The most events that one wait returns.
+  /// The maximum number of events that one wait returns.
   static let eventsMaximum = 64
 
   private let descriptor: Int32
@@ -64,7 +64,8 @@ final class WakeTimer {
 
   deinit { _ = csockets_close(descriptor) }
 
-  /// Sets the timer to an absolute time, possibly in the past, unless it fires earlier anyway.
+  /// Sets the timer to an absolute time, possibly in the past, unless it is already set to an
+  /// earlier time; nil has no effect.
   ///
   /// Deadlines move with nearly every packet; firing too early once is cheaper than a system call
   /// for each packet.
@@ -222,8 +223,7 @@ struct TurnTable {
     }
   }
 
-  /// One entry for each waiting peer, plus entries that an earlier entry for the same peer
-  /// superseded.
+  /// One entry for each waiting peer, plus outdated entries of peers that are now checked sooner.
   private var looks = Heap<Look>()
   private var touched: [MediaLoop.PeerKey] = []
 

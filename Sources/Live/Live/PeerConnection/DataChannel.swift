@@ -42,8 +42,8 @@ public final class DataChannel: Sendable, Hashable {
 
   // MARK: Attributes
 
-  /// The options the channel was created with; `id` is the stream's number once the association has
-  /// started.
+  /// The options the channel was created with; `id` is the stream's number, nil until one is
+  /// assigned.
   public var options: DataChannelInit { state.withLock { $0.options } }
   /// The name that the channel was created with; not necessarily unique (W3C label).
   public var label: String { options.label }
@@ -57,7 +57,7 @@ public final class DataChannel: Sendable, Hashable {
   public var maxRetransmits: UInt16? { options.maxRetransmits }
   /// Whether both applications created the channel, without an announcement (W3C negotiated).
   public var negotiated: Bool { options.negotiated }
-  /// W3C id: the stream's number; nil until the association has started.
+  /// W3C id: the stream's number; nil until one is assigned.
   public var id: UInt16? { options.id }
   /// The state, from connecting to closed (W3C readyState).
   public var readyState: DataChannelState { state.withLock { $0.readyState } }

@@ -410,7 +410,8 @@ enum TimeLimit {
     throw outcome
   }
 
-  /// Throws `AbortError` if the current task was cancelled, which ends every stream of states.
+  /// Throws `AbortError` if the current task was cancelled; cancellation also ends every stream of
+  /// states.
   static func throwIfCancelled(_ what: String) throws(PeerError) {
     guard Task.isCancelled else { return }
     throw PeerError(name: "AbortError", message: "the wait for \(what) was cancelled")

@@ -227,7 +227,8 @@ final class PeerObservers: Sendable {
 struct KeyframeDemand {
   private var streams: [(transceiver: UInt32, ssrc: UInt32, count: Int)] = []
 
-  /// Records the SSRC of a transceiver's sent video, which a sent frame contains.
+  /// Updates the SSRC of a transceiver's sent video from the record of a sent frame; ignores other
+  /// frames.
   mutating func observe(_ frame: FrameRecord) {
     guard frame.kind == .video, !frame.isInbound else { return }
     guard let index = streams.firstIndex(where: { $0.transceiver == frame.transceiver }) else {

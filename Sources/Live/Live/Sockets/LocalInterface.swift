@@ -105,11 +105,11 @@ private enum SmallFile {
 }
 
 extension BindPolicy {
-  /// Returns the addresses to gather on, without duplicates, in an order that depends only on the
-  /// interfaces.
+  /// Returns the addresses to gather on, without duplicates, in a reproducible order.
   ///
-  /// Interfaces keep the kernel's order, with IPv4 before IPv6. Link-local and loopback addresses
-  /// are used only if there are no others.
+  /// Addresses that the policy names keep their order. Otherwise, addresses are sorted by the index
+  /// of their interface, with IPv4 before IPv6, and link-local and loopback addresses are used only
+  /// if there are no others.
   package func addresses(among interfaces: [LocalInterface]) -> [IPAddress] {
     if case .addresses(let named) = self, !named.isEmpty,
       !named.contains(where: { $0.isUnspecified })
@@ -197,7 +197,8 @@ final class LinkWatch {
 final class NameResolver {
   private static let pendingMaximum = 16
   private static let queue = DispatchQueue(label: "retake.names", attributes: .concurrent)
-  /// The number of lookups in progress, plus refusals not yet delivered through the mailbox.
+  /// The number of lookups whose results, including refusals, have not yet arrived through the
+  /// mailbox.
   private var pending = 0
 
   /// Resolves a name and passes its addresses, possibly none, to `complete`.

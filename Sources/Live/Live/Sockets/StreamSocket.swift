@@ -114,7 +114,8 @@ final class StreamSocket {
     _ = flush()
   }
 
-  /// Returns 1 if connected, 0 if not yet, or a negative errno.
+  /// Continues connecting, including the TLS handshake; returns 1 once connected, 0 if not yet, or
+  /// a negative errno.
   private func open() -> Int32 {
     if !isConnected {
       var bound = csockets_address()

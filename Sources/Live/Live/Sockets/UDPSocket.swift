@@ -187,8 +187,8 @@ final class ReceiveBatch {
 
 // MARK: - SendBatch
 
-/// Collects datagrams on one path and passes them to the kernel in one call, because the call is
-/// most of the cost.
+/// Collects datagrams on one path and passes them to the kernel in one call, because the call
+/// causes most of the cost.
 ///
 /// The kernel splits the bytes into datagrams of one length; only the last may be shorter.
 final class SendBatch {

@@ -27,7 +27,7 @@ public final class LocalTrack<Source: Sendable>: MediaStreamTrack {
   public var events: AsyncStream<MediaStreamTrackEvent> {
     core.condition.withLock { $0.eventStream() }
   }
-  /// Whether the track is enabled; otherwise it is silent or black while packets continue.
+  /// Whether the track is enabled; a disabled track sends silence or black frames.
   public var isEnabled: Bool {
     get { core.condition.withLock { $0.isEnabled } }
     set { core.setEnabled(newValue) }

@@ -35,13 +35,13 @@ public protocol MediaStreamTrack: AnyObject, Sendable {
   var id: String { get }
   /// Audio or video.
   var kind: MediaKind { get }
-  /// Whether the track is enabled; otherwise it is silent or black while packets continue.
+  /// Whether the track is enabled; a disabled track is silent or black, but its packets continue.
   ///
   /// Setting it is a recorded call on every connection with the track; no effect if unchanged.
   var isEnabled: Bool { get set }
   /// Whether nothing currently arrives from the peer (W3C muted); false for local tracks.
   ///
-  /// Needs the notice `tracks` in the configuration, which a factory's connections have.
+  /// Needs the notice `tracks` in the configuration; a factory's connections have it by default.
   var isMuted: Bool { get }
   /// Whether media can still flow.
   var readyState: MediaStreamTrackState { get }

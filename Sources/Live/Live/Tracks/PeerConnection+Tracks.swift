@@ -85,8 +85,8 @@ extension PeerConnection {
     try await removeTrack(sender.transceiver)
   }
 
-  /// The senders to which tracks were added, in that order; a sender whose track was replaced with
-  /// nil sends nothing.
+  /// The senders to which tracks were added, in the order of the additions; a sender whose track
+  /// was replaced with nil sends nothing.
   public var senders: [RTPSender] {
     registry.sendingTransceivers.map { RTPSender(connection: self, transceiver: $0) }
   }

@@ -24,7 +24,7 @@ public final class RemoteAudioTrack: MediaStreamTrack {
   public var events: AsyncStream<MediaStreamTrackEvent> {
     core.condition.withLock { $0.eventStream() }
   }
-  /// Whether the track is enabled; otherwise it is silent while packets continue.
+  /// Whether the track is enabled; a disabled track is silent, although packets still arrive.
   public var isEnabled: Bool {
     get { core.condition.withLock { $0.isEnabled } }
     set { core.setEnabled(newValue) }
@@ -83,7 +83,7 @@ public final class RemoteVideoTrack: MediaStreamTrack {
   public var events: AsyncStream<MediaStreamTrackEvent> {
     core.condition.withLock { $0.eventStream() }
   }
-  /// Whether the track is enabled; otherwise it is black while packets continue.
+  /// Whether the track is enabled; a disabled track is black, although packets still arrive.
   public var isEnabled: Bool {
     get { core.condition.withLock { $0.isEnabled } }
     set { core.setEnabled(newValue) }

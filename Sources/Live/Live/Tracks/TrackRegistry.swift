@@ -52,8 +52,8 @@ final class TrackRegistry: Sendable {
     }
   }
 
-  /// The transceivers to which tracks were added, in that order, including those that now send
-  /// nothing.
+  /// The transceivers to which tracks were added, in the order of the additions, including those
+  /// that now send nothing.
   var sendingTransceivers: [UInt32] { state.withLock { $0.sent.map(\.transceiver) } }
 
   func sentTrack(on transceiver: UInt32) -> (any MediaStreamTrack)? {

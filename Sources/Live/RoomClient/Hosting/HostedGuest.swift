@@ -17,7 +17,7 @@ final class HostedGuest: Sendable {
     let media: UInt32
     /// Selects the voices forwarded to this target; nil for all.
     let gate: VoiceGate?
-    /// The size at which video is forwarded.
+    /// Scales forwarded video to the profile that the participant selected.
     let fit: VideoFit
     var divisor = 1
   }

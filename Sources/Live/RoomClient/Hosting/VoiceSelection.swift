@@ -192,7 +192,7 @@ struct VoiceFader {
 /// Scales a video down to the profile that a listener selected.
 ///
 /// The server decodes the largest layer it receives and scales it down for smaller profiles, so a
-/// profile is available even if the sender does not send its layer.
+/// profile is available even if the sender does not send that profile's layer.
 final class VideoFit: Sendable {
   private struct State {
     var wanted = 1.0

@@ -138,8 +138,8 @@ enum ShareMessage: Hashable, Sendable {
   // Sent by the sharing process.
   case hello
   case started(width: Int, height: Int)
-  /// An I420 frame: the planes Y, U and V without padding, and the time on the helper's clock in
-  /// nanoseconds.
+  /// An I420 frame: the planes Y, U and V without padding, and the time on the sharing process's
+  /// clock in nanoseconds.
   case frame(width: Int, height: Int, time: Int64, samples: [UInt8])
   case paused, resumed, finished
   // Sent by the room.

@@ -36,7 +36,7 @@ public final class RTCAudioSessionConfiguration {
     outputNumberOfChannels = native.outputChannels
   }
 
-  /// Returns the default configuration for calls.
+  /// Returns the configuration that `setWebRTC` set, or else the default configuration for calls.
   public static func webRTC() -> RTCAudioSessionConfiguration {
     chosen.map { RTCAudioSessionConfiguration($0) }
       ?? RTCAudioSessionConfiguration(

@@ -174,7 +174,8 @@ public final class RTCConfiguration {
     var iceCandidatePoolSize: Int32
     var enableDscp: Bool
 
-    /// Returns whether only the servers and the transport policy differ.
+    /// Returns whether at most the servers and the transport policy differ from another
+    /// configuration's.
     func changesServersAlone(from other: Values) -> Bool {
       bundlePolicy == other.bundlePolicy && rtcpMuxPolicy == other.rtcpMuxPolicy
         && tcpCandidatePolicy == other.tcpCandidatePolicy

@@ -143,7 +143,7 @@ public enum RTCSourceState: Int, Sendable {
 
 /// A track's source: an `RTCAudioSource` or an `RTCVideoSource`.
 @RTCMediaObjects public class RTCMediaSource {
-  /// The source's remote track; nil for a local source.
+  /// The transceiver that receives the source's media; nil for a local source.
   nonisolated let inlet: TrackCore.Place?
 
   nonisolated init(received inlet: TrackCore.Place?) { self.inlet = inlet }

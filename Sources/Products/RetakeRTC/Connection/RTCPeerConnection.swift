@@ -6,7 +6,7 @@ import Peer
 import Synchronization
 import Wire
 
-/// A connection with the Objective-C class's methods, which wraps a `PeerConnection`.
+/// A connection that has the methods of the Objective-C class and wraps a `PeerConnection`.
 ///
 /// Methods that return at once in Objective-C block here until the stack has completed the step;
 /// they may be called from delegates. Releasing the object closes the connection.

@@ -104,7 +104,7 @@ public protocol RTCCodecSpecificInfo: AnyObject {}
 
 // MARK: - RTCVideoCodecFactories
 
-/// Receives an encoded frame; returns whether it was sent.
+/// Receives an encoded frame; returns whether the frame was accepted, which is always true here.
 public typealias RTCVideoEncoderCallback = (RTCEncodedImage, (any RTCCodecSpecificInfo)?) -> Bool
 /// Receives a decoded frame.
 public typealias RTCVideoDecoderCallback = (RTCVideoFrame) -> Void

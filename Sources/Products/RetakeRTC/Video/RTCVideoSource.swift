@@ -66,8 +66,8 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
 
   // MARK: Default camera
 
-  /// Lets the machine's camera feed the source while a track is sent, unless the application feeds
-  /// it.
+  /// Lets the machine's camera feed the source while one of its tracks is sent, unless the
+  /// application feeds the source.
   nonisolated func useDefaultCamera() {
     let camera = DefaultCamera(for: self)
     inside.withLock { $0.camera = camera }
@@ -147,7 +147,7 @@ struct OutputFormat: Sendable {
     return true
   }
 
-  /// Returns an unrotated frame, cropped and scaled down; nil if it needs neither.
+  /// Returns a cropped and scaled-down copy of an upright frame; nil if the frame needs neither.
   func cut(_ frame: VideoFrame) -> VideoFrame? {
     let (columns, rows) = (frame.displayWidth, frame.displayHeight)
     let wanted = rows > columns ? (width: height, height: width) : (width: width, height: height)

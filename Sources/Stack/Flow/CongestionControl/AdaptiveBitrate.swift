@@ -24,7 +24,8 @@ package struct AdaptiveBitrate: CongestionController {
 
   package var target: UInt64 { UInt64(bounds.clamp(estimate)) }
 
-  /// The rate at which packets arrived recently, in bits per second; nil until enough have arrived.
+  /// The rate at which packets arrived recently, in bits per second; nil until the arrivals cover
+  /// at least 150 ms.
   var arrivalRate: Double? { arrivals.bitrate }
 
   /// Returns the path's capacity in bits per second; nil unless the path is known to limit the
@@ -192,14 +193,14 @@ struct BitrateBounds: Sendable {
 struct ArrivalRate: Sendable {
   /// The window over which the rate is measured, in units of 250 µs.
   private static let windowTicks: Int64 = 2000
-  /// The shortest time from which a rate can be computed.
+  /// The shortest time from which a rate is computed, in units of 250 µs.
   private static let leastTicks: Int64 = 600
 
   private var arrivals = Deque<(ticks: Int64, bytes: Int)>()
   private var bytes = 0
   private var newest: Int64 = .min
 
-  /// The rate in bits per second; nil until enough packets have arrived.
+  /// The rate in bits per second; nil until the arrivals cover at least 150 ms.
   var bitrate: Double? {
     guard let first = arrivals.first, newest - first.ticks >= ArrivalRate.leastTicks else {
       return nil
@@ -248,17 +249,17 @@ struct LossFraction: Sendable {
 struct PathCapacity: Sendable {
   /// The shortest time between cuts; it takes this long for a cut to have a visible effect.
   private static let cutSpacing = Interval.milliseconds(250)
-  /// The time for which a path that was full is assumed to stay near its capacity.
+  /// How long the rate that a full path carried is still assumed to be the path's capacity.
   private static let memory = Interval.seconds(10)
   /// The fraction of the arrival rate to send at so that the queue can drain.
   static let drainingShare = 0.85
 
   /// When the rate was last cut because the path was full; nil if it never was.
   private(set) var cutAt: Instant?
-  /// The estimated rate when the path was last full.
+  /// The rate that the path carried when it was last full; nil if it never was full.
   private(set) var fullAt: Double?
   /// The rate at which packets arrived when the path was last full, reduced so that the queue can
-  /// drain.
+  /// drain; nil if the path never was full.
   private(set) var carriedAtCut: Double?
 
   /// Returns whether the last cut has had time to take effect, so that another one may follow.
@@ -282,7 +283,7 @@ struct PathCapacity: Sendable {
 
   /// Returns the fraction by which a rate may grow per second.
   func growth(of rate: Double, at now: Instant) -> Double {
-    // Before the first cut the rate doubles every second.
+    // Before the first cut, the rate may double every second.
     guard let fullAt else { return 1 }
     return rate > PathCapacity.drainingShare * fullAt && isRecent(at: now) ? 0.04 : 0.25
   }

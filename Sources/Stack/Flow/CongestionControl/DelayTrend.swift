@@ -155,7 +155,8 @@ struct SentLog: Sendable {
     var bytes: Int
   }
 
-  /// The new information in a feedback message.
+  /// The packets on which a feedback message reports for the first time: those that arrived, and
+  /// the number of those lost.
   struct News {
     var arrived: [Acknowledged] = []
     var lostCount = 0
@@ -182,7 +183,7 @@ struct SentLog: Sendable {
     newest = max(newest, sequence)
   }
 
-  /// Returns what a feedback message newly reports, leaving out packets that were already reported.
+  /// Returns the packets on which a feedback message is the first to report, both arrived and lost.
   mutating func news(in feedback: TransportFeedback) -> News {
     var news = News()
     guard newest >= 0 else { return news }

@@ -60,7 +60,8 @@ struct RateControl {
 /// Limits retransmissions to three quarters of first-time traffic, so that repairing losses does
 /// not make congestion worse.
 struct ResendBudget {
-  /// A rate that is always available, in bits per second.
+  /// The rate of retransmissions that is allowed even without first-time traffic, in bits per
+  /// second.
   private static let baseRate = 20_000.0
   private static let smallestLimit = 128_000.0
 

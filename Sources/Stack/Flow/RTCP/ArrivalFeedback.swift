@@ -54,7 +54,8 @@ struct ArrivalLog {
   private static let capacity: Int64 = 4096
   /// The maximum number of packets in a feedback message, so that it fits into a datagram.
   private static let reportedAtMost = 400
-  /// The time between reports; shorter after many arrivals.
+  /// The time from the first unreported arrival to the next report; `busyInterval` replaces it
+  /// after a report on more than `busyCount` packets.
   private static let interval = Interval.milliseconds(100)
   private static let busyInterval = Interval.milliseconds(50)
   private static let busyCount = 20

@@ -4,7 +4,7 @@ import Wire
 /// Composes RTCP packets: reports with canonical names (RFC 3550 section 6.1), and feedback
 /// preceded by a report unless reduced size was negotiated (RFC 4585 section 3.1, RFC 5506).
 struct RTCPComposer {
-  /// The maximum number of report blocks in a compound, and of sources in its BYE.
+  /// The maximum number of report blocks in a compound packet, and of sources in its BYE.
   static let sourcesMaximum = 31
 
   /// The canonical name in source descriptions (RFC 7022).

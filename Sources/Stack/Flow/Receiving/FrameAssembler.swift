@@ -92,8 +92,8 @@ struct FrameAssembler {
     return sequence <= floor
   }
 
-  /// Whether a frame may be delivered despite missing frames, if its payload descriptors show that
-  /// it does not depend on them.
+  /// Whether a frame is delivered despite missing earlier frames if its payload descriptors show
+  /// that it does not depend on them.
   private let passesGaps: Bool
   /// Whether the first frames wait for a key frame that precedes them.
   private let awaitsBeginning: Bool

@@ -96,7 +96,8 @@ struct FrameReception {
 }
 
 extension FrameAssembler.Packet {
-  /// Parses the payload descriptor; an empty or malformed payload only fills a sequence number.
+  /// Parses the payload descriptor; a packet with an empty or malformed payload only fills a gap in
+  /// the sequence numbers.
   init(_ packet: ReceiveStream.Packet, _ sequence: Int64, payload: Range<Int>) {
     self.init(
       sequence: sequence, timestamp: packet.header.timestamp, marker: packet.header.marker,
@@ -143,11 +144,11 @@ struct MissingPackets {
   static let limit = 1000
   /// The number of requests for a packet before it is given up.
   static let maximumTries = 10
-  /// The time after which, following a few tries, a key frame is requested instead.
+  /// The time after which a packet that was requested at least `fewestTries` times is given up.
   static let longestWait = Interval.seconds(2)
   static let fewestTries = 3
-  /// The number of newer packets, and the time, after which a missing packet counts as lost rather
-  /// than reordered.
+  /// A missing packet counts as lost rather than reordered after this many newer packets, or after
+  /// this time.
   static let reorderedPackets: Int64 = 3
   static let reorderedTime = Interval.milliseconds(10)
   /// The time that a gap may stay open if packets cannot be requested.
@@ -263,7 +264,8 @@ struct MissingPackets {
   }
 }
 
-/// A received stream's key frame requests: whether one is needed, and when it may be repeated.
+/// Tracks whether a received stream needs a key frame, and limits how often a key frame is
+/// requested.
 struct KeyframeRequests {
   private static let leastSpacing = Interval.milliseconds(300)
 

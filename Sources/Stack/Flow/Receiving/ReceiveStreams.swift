@@ -237,7 +237,8 @@ struct ReceiveStreams {
     earlyProbes.removeAll { $0.header.ssrc == rtx }
   }
 
-  /// Counts a packet with an unnegotiated payload type.
+  /// Counts a packet with an unnegotiated payload type on a media SSRC; on an RTX SSRC, such a
+  /// packet is ignored.
   mutating func receiveUnusable(
     _ header: RTPHeader, _ place: Place, arrival: Instant, at now: Instant
   ) {

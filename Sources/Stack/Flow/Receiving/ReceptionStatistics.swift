@@ -25,7 +25,7 @@ struct ReceptionStatistics {
   /// The jitter in RTP timestamp units.
   var jitter: UInt32 { UInt32(clamping: jitterSixteenths >> 4) }
 
-  /// Extends a 16-bit sequence number that is close to the newest one.
+  /// Returns the extended number that ends in these 16 bits and is nearest to the newest number.
   func extended(_ sequence: UInt16) -> Int64 {
     highest + Int64(Int16(bitPattern: sequence &- UInt16(truncatingIfNeeded: highest)))
   }
@@ -212,7 +212,7 @@ package struct ReceptionReports {
   /// Restarts the media sequence numbers at the previous packet, which was counted as late.
   mutating func beginAnew(with sequence: UInt16) { media.beginAnew(with: sequence) }
 
-  /// Extends a lost packet's sequence number; nil before the first packet.
+  /// Returns a lost packet's extended sequence number; nil before the stream's first packet.
   func extended(_ sequence: UInt16) -> Int64? {
     media.isStarted ? media.extended(sequence) : nil
   }

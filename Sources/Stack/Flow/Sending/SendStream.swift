@@ -313,7 +313,7 @@ struct SectionNaming {
 
 /// Decides which of the peer's key frame requests reach the encoder.
 struct KeyframeDemands {
-  /// How a request is classified.
+  /// Whether a request is passed on to the encoder, and if not, why.
   enum Verdict {
     /// A repetition, in case the first request was lost (RFC 5104 section 4.3.1.2).
     case repeated

@@ -90,7 +90,7 @@ struct CandidatePair {
   /// Sets the local candidate to the candidate whose address the peer saw.
   mutating func rename(local new: ICECandidate) { local = new }
 
-  /// Marks the pair for reporting after its selection changed.
+  /// Marks the pair for reporting because it was selected or is no longer selected.
   mutating func selectionChanged() { hasChanges = true }
 
   /// Returns whether anything has changed since the last report, and clears the flag.
@@ -120,7 +120,8 @@ struct CandidatePair {
     round.forgetRefusals()
   }
 
-  /// Records a send that the system refused: three in a row without success end the checks.
+  /// Records a send that the system refused; the third in a row fails a pair whose checks have not
+  /// succeeded yet.
   ///
   /// A pair that has worked fails only after silence, because a full queue or a flapping interface
   /// may recover.
@@ -299,8 +300,8 @@ struct CheckRound {
 
   /// The maximum number of unanswered requests kept; a response to an older one is dropped.
   ///
-  /// Each request from the peer triggers another one here, so both peers may send up to 30 a
-  /// second.
+  /// Each request from the peer triggers one from the local agent, so each of them may send up to
+  /// 30 a second.
   static let checksMaximum = 128
   /// The maximum number of unanswered requests kept if `awaitsSlowPaths` is false.
   static let fewChecksMaximum = 16

@@ -130,7 +130,7 @@ struct Consent {
   /// When the next regular check is due.
   private(set) var nextCheckAt: Instant?
   private var since = Instant.zero
-  /// When the unanswered check was sent.
+  /// When the last check was sent; nil once a check has been answered.
   private var askedAt: Instant?
 
   init(silence: Interval? = nil) { self.silence = silence ?? ICETiming.silence }

@@ -72,8 +72,8 @@ extension ICEAgent {
     guard let generation = generations.generation(pair.generation),
       message.verifiesIntegrity(key: generation.remoteKey)
     else {
-      // An error response that fails the integrity check is not trusted either; the check is
-      // repeated on schedule.
+      // An error response with a wrong MESSAGE-INTEGRITY is not trusted either, so the connectivity
+      // check is repeated on schedule.
       counters.count(.badIntegrity)
       return
     }
@@ -90,7 +90,8 @@ extension ICEAgent {
     }
   }
 
-  /// Handles a refused send: three in a row without success end a pair's checks.
+  /// Handles a send that the system refused; the third in a row fails a pair whose checks have not
+  /// succeeded yet.
   mutating func sendFailed(_ local: SocketAddress, _ remote: SocketAddress) {
     counters.count(.sendFailures)
     if gatherer.queries.refuse(local, remote) {

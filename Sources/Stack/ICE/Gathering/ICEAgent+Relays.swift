@@ -145,8 +145,8 @@ extension ICEAgent {
     if relay.isStream, relay.base.port != 0 { emit(.request(.closeSocket(relay.base))) }
   }
 
-  /// Handles a refused send to a server: a connection is lost, and a pending allocation over UDP is
-  /// given up after the third.
+  /// Handles a refused send to a server: a connection counts as lost, and a pending allocation over
+  /// UDP is given up after the third refusal.
   mutating func relayRefused(_ local: SocketAddress, _ remote: SocketAddress) {
     guard let index = relays.index(from: local, to: remote) else { return }
     switch relays.refuse(index) {

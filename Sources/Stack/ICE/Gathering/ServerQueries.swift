@@ -134,8 +134,8 @@ struct ServerQueries {
     return all[index].nextAttempt != nil
   }
 
-  /// Records a refused send, and ends the request after the third; returns whether a pending
-  /// request ended.
+  /// Records a refused send, and ends the request after the third refusal; returns whether a
+  /// pending request ended.
   @discardableResult
   mutating func refuse(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
     var isOver = false

@@ -50,7 +50,7 @@ struct Allocation {
     return true
   }
 
-  /// Sets the remaining lifetime in seconds.
+  /// Schedules the next refresh for a remaining lifetime in seconds.
   mutating func prolong(_ lifetime: UInt32?, at now: Instant) {
     let seconds = Int64(min(lifetime ?? Self.lifetimeUsual, Self.lifetimeMaximum))
     refreshAt = now + .seconds(max(seconds - 60, seconds / 2, 1))

@@ -54,8 +54,8 @@ struct SignaledDescriptions {
     pendingRemote = nil
   }
 
-  /// Adds a remote candidate to those of the peer's descriptions that state its username fragment,
-  /// where applications can read it (RFC 9429 sections 4.1.13 and 4.1.14).
+  /// Adds a remote candidate to the peer's descriptions that state the candidate's username
+  /// fragment, so that applications can read it there (RFC 9429 sections 4.1.13 and 4.1.14).
   mutating func add(remoteCandidate text: String, atMLine index: Int, of fragment: String) {
     if pendingRemote?.hasFragment(fragment, atMLine: index) == true {
       pendingRemote?.description.append(attribute: text, toSection: index)

@@ -135,8 +135,8 @@ package struct Negotiation {
     wishes.wantRestart(of: descriptions.localUsernameFragments)
   }
 
-  /// Adds a remote candidate to those of the peer's descriptions that state its username fragment,
-  /// where applications can read it (RFC 9429 sections 4.1.13 and 4.1.14).
+  /// Adds a remote candidate to the peer's descriptions that state the candidate's username
+  /// fragment, so that applications can read it there (RFC 9429 sections 4.1.13 and 4.1.14).
   /// - Parameters:
   ///   - text: the text after `a=`.
   ///   - fragment: the username fragment of the generation.

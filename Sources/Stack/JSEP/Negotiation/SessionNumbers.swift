@@ -92,7 +92,8 @@ struct SessionNumbers {
       rtxPayloadType: rtxPayloadType, feedback: capability.feedback)
   }
 
-  /// Returns the preferred payload type if it is free, or else the first free dynamic payload type.
+  /// Returns the preferred payload type if it is free or static, or else the first free dynamic
+  /// payload type; if none is free, returns the preferred one.
   private func free(_ preferred: UInt8, _ foreign: RemoteNumbers, besides other: UInt8? = nil)
     -> UInt8
   {

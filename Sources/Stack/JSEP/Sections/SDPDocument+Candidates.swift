@@ -64,8 +64,8 @@ extension SessionDescription {
   /// The maximum number of candidates stored in an m-section; more trickled ones are ignored.
   private static let trickledMaximum = 200
 
-  /// Appends an attribute to an m-section that does not have it; leaves the rest of the text
-  /// unchanged.
+  /// Appends a candidate line to an m-section, unless the section has the same line or the maximum
+  /// number of candidates.
   mutating func append(attribute text: String, toSection index: Int) {
     let line = Array("a=\(text)".utf8)
     let newline: [UInt8] = sdp.utf8.contains(0x0d) ? [0x0d, 0x0a] : [0x0a]

@@ -199,7 +199,8 @@ package struct AudioCapture: Machine {
       let encoded = try encoder.encode(block)
       counters.count(
         energy: encoded.energy, peak: encoded.peak, frameCount: block.frameCount)
-      // With one or two bytes, Opus says that the receiver's comfort noise is enough (DTX).
+      // An Opus packet of one or two bytes means that the receiver's comfort noise is enough (DTX),
+      // so nothing is sent.
       guard encoded.bytes.count > 2 else { return }
       counters.framesEncoded &+= 1
       let mediaTime = number &* Int64(BlockCutter.blockLength) / settings.codec.audioTicks
@@ -305,7 +306,7 @@ struct BlockCutter {
         for _ in 0..<channels { samples.append(block.samples[index]) }
       }
     default:
-      // With other channel counts, the first two channels are mixed.
+      // Otherwise each output channel is the mean of the first two input channels.
       for index in 0..<count {
         let sum = Int32(block.samples[index * stride]) + Int32(block.samples[index * stride + 1])
         for _ in 0..<channels { samples.append(Int16(sum >> 1)) }

@@ -212,7 +212,7 @@ package struct SpeechDetector: Sendable {
 
     package var participant: Int
     package var phase: Phase
-    /// The start of the first block and end of the last block above the gate.
+    /// The start of the first block above the gate, and the end of the last block above it.
     package var from: Instant
     package var to: Instant
     /// The number of blocks above the gate, and the sum of their levels in dBov.

@@ -77,7 +77,8 @@ package enum PeerCall: Hashable, Sendable, Codable {
   ///
   /// The call carries the codecs' processing times, because they are measured elsewhere.
   case getStats(of: StatsSelector? = nil, codecTimes: [CodecTime]? = nil)
-  /// Reads recently played sources (W3C getSynchronizationSources, getContributingSources).
+  /// Reads the sources that a received track played in the last ten seconds (W3C
+  /// getSynchronizationSources, getContributingSources).
   case sources(transceiver: UInt32)
   /// Starts reporting the loudest voices; with nil, stops.
   case observeLoudest(LoudestSettings?)

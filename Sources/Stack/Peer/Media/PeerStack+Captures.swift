@@ -94,7 +94,8 @@ extension PeerStack {
     start.isFirst = isFirst
     let running = tracks.sendingIndices(of: track.transceiver)
       .compactMap { tracks.sending[$0].mediaOrigin }
-    // If no layer started earlier, media time starts now for all layers that start together.
+    // A layer continues the media time of layers that started earlier. If there are none, media
+    // time starts now for all layers that start together.
     if let origin = running.min(), origin < now { start.origin = origin }
     return start
   }

@@ -367,8 +367,9 @@ struct SendingTotals {
     framesLate = late
   }
 
-  /// Returns whether the path has reduced the target to a quarter of its maximum and to half the
-  /// rate that the largest frames so far can use; a configured limit does not count.
+  /// Returns whether the target is at most a quarter of its highest value so far, and at most half
+  /// of the rate that the largest frames so far can use; false if the target reaches a configured
+  /// limit.
   private mutating func isNarrow(_ target: UInt64, _ limit: UInt64?) -> Bool {
     guard followsTarget else { return false }
     let wanted = LayerAllocation.target(width: width, height: height, dividedBy: 1)

@@ -237,7 +237,8 @@ struct SentVideo {
   /// Returns the capture's next output, or nil after the last one.
   mutating func next() -> VideoCapture.Output? { outputs.next() }
 
-  /// Enables or disables the source; video that arrives encoded then resumes with a key frame.
+  /// Enables or disables the source; afterwards, video that arrives encoded is sent only from its
+  /// next key frame on.
   mutating func setEnabled(_ isEnabled: Bool, at now: Instant) {
     drive(.enabled(isEnabled), at: now)
     choice?.isEnabled = isEnabled

@@ -253,7 +253,7 @@ package struct SpeechRecord: Hashable, Sendable {
   package var track: SpeakingTrack
   /// The phase: `began`, `lasts` or `ended`.
   package var phase: String
-  /// The start of the first block and the end of the last one above the gate.
+  /// The start of the first block above the gate, and the end of the last block above it.
   package var from: Instant
   package var to: Instant
   /// The number of blocks above the gate, and the sum of their levels in dBov.

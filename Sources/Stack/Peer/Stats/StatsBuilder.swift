@@ -19,8 +19,8 @@ package struct CodecTime: Hashable, Sendable, Codable {
   package var transceiver: UInt32
   /// Whether this is the decoder's time rather than the encoder's.
   package var isInbound: Bool
-  /// The total time for video; for audio, the total weighted by the samples in each packet, as the
-  /// standard sums up audio delays.
+  /// The total time; for audio, each packet's time is multiplied by its number of samples, as in
+  /// the standard's sums of audio delays.
   package var nanoseconds: Int64
 
   package init(transceiver: UInt32, isInbound: Bool, nanoseconds: Int64) {

@@ -268,8 +268,8 @@ extension StatsCollector {
 
   /// Returns an object for each audio track that is played.
   ///
-  /// The playout returns audio as soon as it is produced, so no device delays it. Missing audio is
-  /// concealed before, so none is synthesized.
+  /// The playout returns audio as soon as it is produced, so no device delays it. Missing audio has
+  /// already been concealed, so none is synthesized here.
   func mediaPlayoutStats() -> [StatsObject] {
     tracks.receiving.compactMap { track in
       guard let counters = track.audio?.counters else { return nil }

@@ -79,7 +79,8 @@ final class Bundle {
 
   func follow(_ state: ICEGatheringState) { gatheringState = state }
 
-  /// Records the DTLS association's state; returns nil if it is unchanged.
+  /// Records the DTLS association's state; returns the transition, or nil if the state is
+  /// unchanged.
   func follow(_ state: DTLSTransportState) -> StateTransition? {
     guard state != dtlsState else { return nil }
     defer { dtlsState = state }

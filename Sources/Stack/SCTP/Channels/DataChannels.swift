@@ -186,7 +186,8 @@ struct DataChannels {
 
   /// Opens the channels that waited for the association.
   ///
-  /// They open immediately, as in browsers; until the peer knows them, they send in order.
+  /// They open immediately, as in browsers; until the peer knows them, all their messages are
+  /// ordered.
   mutating func openWaiting(
     below bound: Int, _ sender: inout Sender, into outbox: inout Outbox<Output>
   ) {

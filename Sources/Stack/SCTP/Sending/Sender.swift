@@ -321,7 +321,7 @@ struct Sender {
     roundTrip.cancel()
     var changes: [QueueChange] = []
     // If a gap report acknowledged the first chunk, but the cumulative number did not advance over
-    // it, the peer has dropped that chunk since. So all chunks in gap reports count as lost too.
+    // it, the peer has since dropped that chunk. So all chunks in gap reports count as lost too.
     let isTakenBack = sent.chunks.first?.fate == .acknowledged
     for index in 0..<sent.count {
       let fate = sent.chunks[index].fate

@@ -1,7 +1,7 @@
 /// Copies of a process as checkpoints, and messages between them (fork, Unix sockets).
 ///
 /// Swift does not import fork, because a process with several threads must not continue after it. A
-/// process that forks here has one thread.
+/// process that forks here must have only one thread.
 #ifndef CPROCESS_COPY_H
 #define CPROCESS_COPY_H
 

@@ -61,7 +61,7 @@ package final class FreeRun {
     var outcome: PeerOutcome
     /// The time of the last input; it never decreases.
     var at: Instant
-    /// The offset of the take's clock from the machine's, which is added to the machine's times.
+    /// The take's clock minus the machine's; added to a machine's time, it yields the take's time.
     var clock: Interval
     /// The minimum delay of the machine's jitter buffers.
     var buffer: Interval
@@ -203,7 +203,7 @@ package final class FreeRun {
 
   private func feed(_ step: TapeChunk.Step, _ rows: RowList) {
     let (peer, at) = (step.head.actor, step.head.at)
-    // Edits apply to endpoints only: other machines have no datagrams to change.
+    // Edits apply to endpoints only; of the other machines, only observers can run.
     guard let input = step.input as? PeerInput else {
       if changes.watchesCalls, let input = step.input as? ObserverInput {
         return watch(input, step)
@@ -240,7 +240,7 @@ package final class FreeRun {
     }
   }
 
-  /// Runs the receiving sides of an observer's calls.
+  /// Passes a recorded input to an observer's `WatchedCalls`, which its genesis creates.
   private func watch(_ input: ObserverInput, _ step: TapeChunk.Step) {
     if case .genesis = input {
       var configuration = PeerConfiguration()

@@ -23,7 +23,8 @@ package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
   let to: StepCondition?
   /// The edit applies to every n-th selected datagram, starting with the first.
   let every: Int
-  /// The probability of the edit in thousandths; the decisions depend only on the run's seed.
+  /// The probability, in thousandths, that a selected datagram is edited; the run's seed determines
+  /// which datagrams are.
   let share: UInt64
   /// The edit as written.
   package let description: String

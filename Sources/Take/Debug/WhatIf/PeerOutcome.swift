@@ -53,7 +53,7 @@ package struct PeerOutcome: Sendable, Codable {
   package private(set) var states: [State] = []
   package private(set) var freezes: [Freeze] = []
   package private(set) var measures: [Measure] = []
-  /// The distinct refusals, each with its layer.
+  /// The distinct reasons for which layers refused input, each as `layer: reason`.
   package private(set) var refusals: [String] = []
 
   /// Freezes, and gaps too long to count as freezes, including a gap at the end.
@@ -128,7 +128,7 @@ package struct PeerOutcome: Sendable, Codable {
       at: now.nanoseconds)
   }
 
-  /// Records the arrival of an RTP packet, whose header is unencrypted; ignores other datagrams.
+  /// Records the arrival of an RTP packet from its unencrypted header; ignores other datagrams.
   mutating func receive(_ bytes: [UInt8]) {
     guard bytes.count >= 12, bytes[0] >> 6 == 2, !(192...223).contains(bytes[1]) else { return }
     func number(_ range: Range<Int>) -> UInt32 {
@@ -229,7 +229,7 @@ package struct PeerOutcome: Sendable, Codable {
     }
   }
 
-  /// Stores the statistics at the peer's end; later calls have no effect.
+  /// Stores the peer's final statistics; later calls have no effect.
   mutating func sample(_ report: StatsReport) {
     guard !hasFinalReport else { return }
     self.report = report

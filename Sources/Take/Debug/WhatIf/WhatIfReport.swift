@@ -114,8 +114,8 @@ package struct WhatIfReport: Sendable {
     }
   }
 
-  /// Returns the number of a track's frames that were displayed: with fewer frames, longer gaps are
-  /// normal.
+  /// Returns how many of a track's frames were displayed, because longer gaps are normal if fewer
+  /// frames are displayed.
   private func shown(_ outcome: PeerOutcome, _ track: UInt32) -> Double {
     outcome.measures.first { $0.name == "track \(track) video frames shown" }?.value ?? 0
   }

@@ -43,7 +43,7 @@ package final class RingPlan: Sendable {
     package var takesMaximum = 20
     /// Whether the oldest take is removed to make room for a new one.
     package var removesOldest = false
-    /// Whether packets since the last key frame before the ring are retained as well.
+    /// Whether a ring also retains older packets, from the last key frame before its period.
     package var retainsPictures = true
     /// The conditions that rings are searched for.
     package var wishes: [RingWish] = []
@@ -92,7 +92,7 @@ package final class RingPlan: Sendable {
     return recorder
   }
 
-  /// Creates a recorder of what a page reports.
+  /// Creates a recorder that retains the reports of a page instead of packets.
   ///
   /// - Parameters:
   ///   - format: the kind of source, such as `recorded page`.
@@ -247,7 +247,8 @@ package final class FlightRecorder: Sendable {
 
   // MARK: Takes
 
-  /// Writes the last seconds, unless the same trigger already did within the ring's length.
+  /// Writes the last seconds, unless the same trigger already wrote a take within the ring's
+  /// length.
   package func write(_ trigger: RingTrigger) {
     queue { [self] in
       guard isNew(trigger), plan.hasRoom else { return }
@@ -279,14 +280,14 @@ package final class FlightRecorder: Sendable {
     state.withLock { $0.takes }.filter { plan.contains($0.capture.take) }
   }
 
-  /// Writes the ring to a temporary take and searches it for the conditions; keeps a take if a
-  /// condition is newly met.
+  /// Writes the ring to a temporary take and searches it for the conditions; if a condition is
+  /// newly met, writes a take that is kept.
   private func search() {
     guard !plan.settings.wishes.isEmpty else { return }
     queue { [self] in
       guard plan.hasRoom else { return }
       let ring = snapshot()
-      // Earlier searches covered the packets from before the ring's period.
+      // Earlier searches covered the packets from before the ring's period, so they are left out.
       let content = ring.last
       guard !content.isEmpty, let file = newFile(for: content) else { return }
       do {
@@ -340,7 +341,7 @@ package final class FlightRecorder: Sendable {
       }
     }
 
-    /// The first and last times, in nanoseconds of Unix time.
+    /// The Unix times at which the content begins and ends, in nanoseconds.
     var begin: Int64 { times.begin }
     var end: Int64 { times.end }
 
@@ -392,8 +393,8 @@ package final class FlightRecorder: Sendable {
     }
   }
 
-  /// Returns whether the last take has nearly the same packets; if so, that take also counts for
-  /// these triggers.
+  /// Returns whether the last take has nearly the same content; if so, these triggers count as
+  /// having written that take.
   private func isRepeated(_ content: Content, _ triggers: [RingTrigger]) -> Bool {
     let path = state.withLock { state -> String? in
       guard content.end -| state.lastEnd < Self.repetition else { return nil }

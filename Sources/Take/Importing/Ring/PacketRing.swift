@@ -14,8 +14,8 @@ package struct RingPacket: Sendable {
   package var isTruncated = false
   /// The ECN field of the packet's IP header; nil if unknown.
   package var ecn: ECNMark?
-  /// For a TCP connection: the number of bytes missing before this packet's bytes, and whether its
-  /// direction of the connection ends with them.
+  /// For a TCP connection: the number of bytes missing before this packet's bytes, and whether this
+  /// direction of the connection ends after them.
   package var lost = 0
   package var isEnd = false
 

@@ -121,8 +121,8 @@ struct RingHead: Sendable {
 
   /// Returns whether a datagram begins with a handshake record.
   ///
-  /// The records that count are ChangeCipherSpec, alerts and handshake messages (RFC 6347 section
-  /// 4.1), and encrypted records of DTLS 1.3, which do not show whether they carry data (RFC 9147
+  /// ChangeCipherSpec records and alerts are included (RFC 6347 section 4.1), and so are encrypted
+  /// records of DTLS 1.3, because their headers do not show whether they carry data (RFC 9147
   /// section 4).
   private static func isHandshake(_ bytes: ArraySlice<UInt8>) -> Bool {
     guard let first = bytes.first else { return false }
@@ -185,8 +185,8 @@ package struct RingContent: Sendable {
   package var isEmpty: Bool { order.isEmpty }
   package var count: Int { order.count }
 
-  /// Calls a closure with each packet from before the ring's period, in the order that an observer
-  /// needs.
+  /// Calls a closure with each packet retained after it left the ring, in the order that an
+  /// observer needs.
   package func visitHead(_ body: (RingPacket) -> Void) {
     let twins = localEnds
     let known = ring.paths.values.filter { !isSeenByReceiver($0, twins) }

@@ -147,7 +147,7 @@ package enum RingWish: Sendable, Hashable {
     return false
   }
 
-  /// Parses the plain members of a stats object from its JSON.
+  /// Parses a stats object's JSON, keeping the members that are numbers, strings or Booleans.
   private static func statsMembers(_ text: String) -> [StatsMember] {
     guard case .object(let members)? = try? JSONValue(parsing: text) else { return [] }
     return members.compactMap { member in

@@ -241,7 +241,7 @@ public struct H264FileSource: TimedMedia {
   private var file: RepeatedFile<H264Reader>
   private var count: Int64 = 0
 
-  /// The frame rate: the requested one, or else the file's; 30 if there is none, or if it is not
+  /// The requested frame rate, or else the file's; 30 if neither is known, or if the rate is not
   /// from 0.1 to 1000.
   public let framesPerSecond: Double
   /// The `profile-level-id` in SDP that the video frames require (RFC 6184 section 8.1).
@@ -251,7 +251,7 @@ public struct H264FileSource: TimedMedia {
   /// The first video frames' height in pixels.
   public let height: Int
 
-  /// The number of video frames examined before any is sent.
+  /// The maximum number of video frames examined before any is sent.
   private static let previewMaximum = 64
 
   /// Opens a file and reads its first video frames, so that an unusable file is refused at once.
@@ -282,7 +282,7 @@ public struct H264FileSource: TimedMedia {
     return (content(videoFrame), Int64(min(seconds * 1e9, 9e18)))
   }
 
-  /// Returns the file's next key frame, where sending continues at the same frame rate; nil if
+  /// Skips to the file's next key frame and returns it, so that sending continues after it; nil if
   /// there is none.
   public mutating func nextKeyFrame() throws(MediaFileError) -> MediaContent? {
     while let videoFrame = try file.next() {

@@ -42,7 +42,7 @@ struct IVFReader {
   }
 
   private(set) var header: Header?
-  /// The offset of the current header or frame in the file, in bytes; errors state it.
+  /// The byte offset of the header or frame being read, which errors state.
   private(set) var partPosition = 0
   private var buffer = PieceBuffer()
   private var frame: (count: Int, time: UInt64)?
@@ -118,7 +118,7 @@ package enum IVFWriter {
     append(UInt64(UInt16(clamping: width)), 2, to: &bytes)
     append(UInt64(UInt16(clamping: height)), 2, to: &bytes)
     append(UInt64(ticksPerSecond), 4, to: &bytes)
-    append(1, 4, to: &bytes)  // the denominator of a tick
+    append(1, 4, to: &bytes)  // the denominator of the tick rate
     append(UInt64(UInt32(clamping: frameCount)), 4, to: &bytes)
     append(0, 4, to: &bytes)
     return bytes

@@ -65,7 +65,7 @@ package struct MP4Writer {
     return found
   }
 
-  /// Returns the complete file; nil without parameter sets, because it could not be decoded.
+  /// Returns the complete file; nil if there are no parameter sets, which a decoder needs.
   package func file() -> [UInt8]? {
     guard let parameters, parameters.sequence.count >= 4, !parameters.picture.isEmpty else {
       return nil
@@ -138,8 +138,8 @@ package struct MP4Writer {
           "mdia", Self.box("mdhd", media) + Self.box("hdlr", handler) + information))
   }
 
-  /// Returns the sample entry; parameter sets may also be in the stream if the size changes
-  /// (`avc3`).
+  /// Returns the sample entry, which is of type `avc3` so that the samples may contain further
+  /// parameter sets, for example when the size changes.
   private func entry(_ parameters: (sequence: [UInt8], picture: [UInt8])) -> [UInt8] {
     let (sequence, picture) = parameters
     let configuration: [UInt8] =

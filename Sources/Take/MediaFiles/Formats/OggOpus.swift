@@ -41,7 +41,7 @@ package struct OggOpusFile {
       flags: 0, at: 0)
   }
 
-  /// Adds the next packet, which lasts this many samples at 48 kHz.
+  /// Adds the next packet; `samples` is its duration in samples at 48 kHz.
   package mutating func add(_ packet: [UInt8], samples: Int) throws(MediaFileError) {
     let count = packet.count / 255 + 1
     // A packet that does not fit into one page is dropped. Readers should refuse it anyway, because
@@ -146,12 +146,12 @@ package struct OpusTimeline {
   /// clock restarted.
   private static let lead: Int64 = 10 * 48_000
 
-  /// Places the next packet after the last, with fillers before it.
+  /// Emits the next packet at its position, and before it the fillers for any gap.
   ///
   /// - Parameters:
   ///   - time: the packet's RTP time.
-  ///   - nanoseconds: when the packet was played or sent, which measures the pause if the sender's
-  ///     RTP times restart.
+  ///   - nanoseconds: when the packet was played or sent; if the sender's RTP times restart, these
+  ///     times determine how long the pause is.
   package mutating func place(
     _ packet: [UInt8], time: UInt32, atNanoseconds nanoseconds: Int64,
     _ emit: (Piece) throws(MediaFileError) -> Void
@@ -194,11 +194,12 @@ package struct OpusTimeline {
     }
   }
 
-  /// Returns the only byte and the length of a packet without data that lasts up to 20 ms.
+  /// Returns the only byte of a packet without data, and the packet's duration in samples: at most
+  /// 20 ms.
   ///
-  /// The packet has the same mode if frames of that mode can be so short. Otherwise, it uses CELT
-  /// with the same bandwidth, or with wideband instead of medium band, which CELT lacks (RFC 6716
-  /// table 2).
+  /// The packet has the mode of the previous packet if frames of that mode can be so short.
+  /// Otherwise, it uses CELT with the same bandwidth, or with wideband instead of medium band,
+  /// which CELT lacks (RFC 6716 table 2).
   private static func filler(_ toc: UInt8, upTo samples: Int64) -> (toc: UInt8, samples: Int) {
     let configuration = toc >> 3
     let stereo = toc & 4

@@ -102,7 +102,7 @@ package struct WAVReader {
     }
   }
 
-  /// Returns the next block of this many samples per channel at 48 kHz; nil if more bytes are
+  /// Returns the next block of `frameCount` samples per channel at 48 kHz; nil if more bytes are
   /// needed.
   package mutating func next(frameCount: Int = 960) -> AudioBlock? {
     guard let format, frameCount > 0 else { return nil }
@@ -168,8 +168,8 @@ package struct WAVReader {
     }
   }
 
-  /// Returns whether a stated length is real; programs that write to a pipe leave 0 or almost all
-  /// ones.
+  /// Returns whether a stated length is real; programs that write to a pipe state 0 or a number
+  /// close to the maximum.
   private static func isLength(_ number: UInt64) -> Bool { (1..<0xFFFF_FF00).contains(number) }
 
   private mutating func beginChunk() throws(WAVError) -> Bool {

@@ -56,7 +56,7 @@ package struct WebMFile {
 
   private var segmentOffset: Int { WebMWriter.head.count + 12 }
 
-  /// Returns the positions of the segment's parts (`SeekHead`), always with the same length.
+  /// Returns the positions of the segment's parts (`SeekHead`) in a fixed number of bytes.
   private func index(cues: Int) -> [UInt8] {
     func index(_ length: Int) -> [UInt8] {
       let places: [([UInt8], Int)] = [
@@ -192,7 +192,7 @@ package enum AV1File {
     return nil
   }
 
-  /// Reads bits, highest first; zeros after the end.
+  /// Reads bits, starting with the highest bit of each byte; returns zeros after the end.
   private struct Bits {
     let bytes: [UInt8]
     var place = 0

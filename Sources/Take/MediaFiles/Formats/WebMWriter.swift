@@ -149,7 +149,7 @@ enum EBML {
     head(name, length: body.count) + body
   }
 
-  /// Returns a name and a length in as few bytes as possible, for frequent elements.
+  /// Returns a frequent element's name, followed by its length in as few bytes as possible.
   static func shortHead(_ name: [UInt8], length: Int) -> [UInt8] {
     var count = 1
     while count < 8, length >= 1 << (7 * count) - 1 { count += 1 }
@@ -158,7 +158,8 @@ enum EBML {
     return name + size
   }
 
-  /// Returns a name and a length in eight bytes, which fits any length.
+  /// Returns an element's name, followed by its length in eight bytes, which suffice for any
+  /// length.
   static func head(_ name: [UInt8], length: Int) -> [UInt8] {
     var size = wide(UInt64(length))
     size[0] = 0x01

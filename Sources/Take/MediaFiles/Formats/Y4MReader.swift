@@ -17,7 +17,7 @@ package struct Y4MHeader: Hashable, Sendable {
     self.rateDenominator = rateDenominator
   }
 
-  /// The frame rate as an integer, at least 1.
+  /// The frame rate, rounded to an integer of at least 1.
   package var framesPerSecond: Int {
     guard rateDenominator > 0 else { return 30 }
     return max(1, (rateNumerator + rateDenominator / 2) / rateDenominator)

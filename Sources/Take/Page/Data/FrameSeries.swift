@@ -1,9 +1,9 @@
 import Stats
 import Tape
 
-/// A take's frames by peer, direction and track; reading can continue later.
+/// A take's frames by peer, direction and track; each `read` continues where the last one ended.
 struct FrameSeries {
-  /// The frame outcomes; the page uses the index in this list.
+  /// The frame outcomes; the page receives an outcome's index in this list.
   private static let outcomes = [
     "encoded", "decoded", "recovered", "concealed", "undecodable", "not decoded", "passed on",
     // Outcomes of blocks at an audio session's device.
@@ -29,7 +29,7 @@ struct FrameSeries {
     var kind: String
   }
 
-  /// The frame size in a run of frames with the same codec.
+  /// A frame size that a track has from a time on, until its next size.
   private struct Size {
     var at: Int64
     var width: Int64

@@ -2,7 +2,7 @@ import RTP
 import Stats
 import Tape
 
-/// A take's packets by peer, direction and stream; reading can continue later.
+/// A take's packets by peer, direction and stream; each `read` continues where the last one ended.
 struct PacketSeries {
   /// The kind of a datagram (RFC 7983).
   private enum Kind {
@@ -23,7 +23,7 @@ struct PacketSeries {
     /// Whether the stream's payload type is for media rather than repair or padding.
     var isMedia = true
     var at = PageColumn(.steps)
-    /// For RTP, twice the size, plus 1 if the marker is set.
+    /// The size in bytes; for RTP, twice the size, plus 1 if the marker is set.
     var size = PageColumn(.values)
     var sequence = PageColumn(.steps)
     var rtpTime = PageColumn(.steps)
@@ -264,7 +264,7 @@ struct LossLog {
   /// The fate of a packet that was missing when a later one arrived.
   enum Fate: Int64 {
     case lost = 0
-    /// A retransmission with the timestamp of its frame arrived.
+    /// A retransmission arrived whose timestamp may be that of the missing packet.
     case repaired = 1
     /// The packet arrived late, out of order or retransmitted.
     case late = 2
@@ -280,7 +280,7 @@ struct LossLog {
   }
 
   private var entries: [Entry] = []
-  /// The indices in `entries` of missing sequence numbers.
+  /// The indices in `entries`, by missing sequence number.
   private var missing: [Int64: Int] = [:]
   private var highest: Int64?
   private var lastTime: Int64 = 0

@@ -5,7 +5,7 @@ package import Tape
 /// Everything that a take's page shows: a JSON object, and the bytes of the columns that it refers
 /// to.
 ///
-/// This is the contract between Swift and the page's script, described in the article on the page:
+/// This is the contract between Swift and the page's script, which the article `ThePage` describes:
 /// only `columns.js` and `series.js` read the bytes, and only `reading.js` reads the object. While
 /// a take grows, its content can be read again: then `packets` and `frames` in `series` have only
 /// additions; everything else is complete each time.

@@ -5,8 +5,8 @@ package struct PageQuery: Sendable {
   package enum Form: Hashable, Sendable {
     /// Columns peer, subject, from_s, to_s, text: time spans.
     case spans
-    /// Columns peer, direction, kind, ssrc, at_ns, value: dividing the value by `divisor` gives the
-    /// unit.
+    /// Columns peer, direction, kind, ssrc, at_ns, value: the value divided by `divisor` is in
+    /// `unit`.
     case curves(unit: String, divisor: Double)
     /// Columns peer, direction, type, ssrc, at_ns, value.
     case events
@@ -16,7 +16,7 @@ package struct PageQuery: Sendable {
 
   package let name: String
   package let form: Form
-  /// A single statement.
+  /// A single SQL statement.
   package let sql: String
 
   /// All queries; the page does not depend on their order.
@@ -25,7 +25,7 @@ package struct PageQuery: Sendable {
   /// The queries whose results are series.
   static let inSeries: [PageQuery] = curves + [reports, messages]
 
-  /// The end of the take, even if it was cut off.
+  /// SQL for the time at which the take ends; if it was cut off, the time of its last step.
   private static let end = "coalesce((SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape))"
 
   // MARK: - Spans

@@ -221,10 +221,10 @@ struct PageColumn: Sendable {
   }
 }
 
-/// The pages' time unit: 10 µs since the start of the take, as integers.
+/// The times in pages: integers that count units of 10 µs since the start of the take.
 enum PageTime {
   static func units(_ nanoseconds: Int64) -> Int64 { nanoseconds / 10_000 }
 
-  /// Returns the half second that contains a time.
+  /// Returns the number of the half second that contains a time, counted from 0.
   static func bin(_ units: Int64) -> Int64 { units / 50_000 }
 }

@@ -156,7 +156,7 @@ enum STUNFields {
     }
   }
 
-  /// Returns the method and the class, whose bits are interleaved.
+  /// Names the method and the class in a message type, in which the bits of both are interleaved.
   private static func type(_ type: Int) -> String {
     let method = (type & 0x0f) | ((type >> 1) & 0x70) | ((type >> 2) & 0xf80)
     let kind = ((type >> 4) & 1) | ((type >> 7) & 2)

@@ -26,7 +26,8 @@ package enum PageSchema {
     }
   }
 
-  /// Columns that nearly all tables have, explained at the head of the schema.
+  /// Comments for columns that nearly all tables have and that only the head of the schema
+  /// explains.
   private static let common = [
     "row": "step * 65536 + the position in the step: the exact order of events",
     "step": "the step that it belongs to", "peer": "the number of the peer: see peer",
@@ -128,7 +129,7 @@ struct SchemaComments {
     [String(code.trimmed.prefix { $0.isLetter || $0.isNumber || $0 == "_" })]
   }
 
-  /// Returns the column that a view's line names, with `AS name,` at its end.
+  /// Returns the column that a view's line names, usually by ending in `AS name,`.
   ///
   /// A definition of several lines, such as a CASE, is named on its last line.
   private static func named(_ code: Substring) -> [String] {

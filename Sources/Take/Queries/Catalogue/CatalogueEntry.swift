@@ -9,7 +9,8 @@ struct CatalogueEntry: Sendable {
   /// The placeholder for the take's path in stored results: a Unicode noncharacter, which no text
   /// contains.
   static let placeholder = Unicode.Scalar(0xfdd5 as UInt32).map { String($0) } ?? "TAKE"
-  /// The time limit for reading one take, in seconds; a crafted file could take forever.
+  /// The time limit for reading one take, in seconds; without it, reading a crafted file might
+  /// never end.
   private static let secondsMaximum = 300.0
   /// The size limits of a string or blob in a row, and of a stored result, in bytes.
   private static let textMaximum = 4_000

@@ -83,7 +83,8 @@ struct CataloguePart {
     }
   }
 
-  /// Creates views over the file, restricted to the selected takes and with their paths.
+  /// Creates views of the file's tables that show only the selected takes' rows and begin with a
+  /// column for the take's path.
   func putViews() throws(SQLiteError) {
     try database.connection.execute(
       """

@@ -9,7 +9,8 @@ package enum CatalogueSchema {
   struct Relation: Sendable {
     var name: String
     var columns: [String]
-    /// The columns' meanings; empty for a take's table, which the schema of takes explains.
+    /// The columns' meanings; empty for a table that takes have, because the schema of takes
+    /// explains it.
     var meanings: [String] = []
     /// A sentence about the table, for its documentation.
     var purpose: String
@@ -145,7 +146,8 @@ package enum CatalogueSchema {
 
   private static let own = [take] + summaries
 
-  /// Complete results as JSON, which queries cannot name; a placeholder stands for the take's path.
+  /// A table of complete results as JSON that queries cannot name; a placeholder stands for the
+  /// take's path.
   static let document = Relation(
     name: "document", columns: ["kind", "json"], purpose: "Results of verbs.")
 
@@ -170,7 +172,7 @@ package enum CatalogueSchema {
       ]
     }
 
-  /// Joins column names for a statement.
+  /// Returns column names, quoted and separated by commas, for a statement.
   static func list(_ columns: [String]) -> String {
     columns.map { "\"\($0)\"" }.joined(separator: ", ")
   }

@@ -1,7 +1,7 @@
 package import Tape
 import Wire
 
-// The output of verbs for many takes, read from the catalogue: one or a few lines per take.
+// The output of subcommands for many takes, read from the catalogue: one or a few lines per take.
 extension TakeCatalogue {
   /// Returns the findings of all takes, grouped by take; each finding is followed by the ids of its
   /// symptoms.
@@ -68,7 +68,8 @@ extension TakeCatalogue {
     return causes
   }
 
-  /// Returns one line per take, summarizing it.
+  /// Returns a table with one row per take: its worst finding, participants, state and the quality
+  /// of its worst stream.
   package func summaryText(_ look: TableLook = TableLook()) throws(TapeError) -> String {
     let rows = try read { (connection) throws(SQLiteError) in
       let found = try connection.prepare(
@@ -115,7 +116,8 @@ extension TakeCatalogue {
     ]
   }
 
-  /// Returns one line per take about its contents.
+  /// Returns a table with one row per take: when, how long and with which version it was recorded,
+  /// and how much it contains.
   package func infoText(_ look: TableLook = TableLook()) throws(TapeError) -> String {
     let rows = try read { (connection) throws(SQLiteError) in
       let found = try connection.prepare(
@@ -149,7 +151,7 @@ extension TakeCatalogue {
     ).text(look)
   }
 
-  /// Returns each take's speaking times.
+  /// Returns a table with one row per voice of each take: its speaking times and levels.
   package func speakersText(_ look: TableLook = TableLook()) throws(TapeError) -> String {
     let rows = try read { (connection) throws(SQLiteError) in
       let found = try connection.prepare(

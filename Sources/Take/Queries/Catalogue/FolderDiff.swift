@@ -14,7 +14,7 @@ package struct FolderDiff: Sendable {
     var scale: Double
     /// A difference counts only if it exceeds both this amount and a tenth of the value.
     var least: Double
-    /// Whether higher values are worse; nil if neither direction is.
+    /// Whether higher values are worse; nil if neither higher nor lower values are.
     var moreIsWorse: Bool?
     /// An expression over a row of the `take` table.
     var sql: String
@@ -41,7 +41,7 @@ package struct FolderDiff: Sendable {
     var differs = false
   }
 
-  /// The number of takes in each folder that have a finding.
+  /// A finding's id, and the number of takes in each folder that have this finding.
   struct Found: Sendable {
     var id: String
     var severity: FindingSeverity
@@ -67,7 +67,7 @@ package struct FolderDiff: Sendable {
   private(set) var commonLabels = 0
   private(set) var onlyLabels: [[String]] = []
 
-  /// Whether nothing differs significantly.
+  /// Whether nothing differs significantly and no label is listed as being in only one folder.
   package var isEmpty: Bool {
     !rows.contains(where: \.differs) && !findings.contains(where: \.differs)
       && onlyLabels.allSatisfy(\.isEmpty)
@@ -125,7 +125,7 @@ package struct FolderDiff: Sendable {
 
   /// One folder's values.
   private struct Side {
-    /// Each measure's values: one per take, and grouped by the label of the takes.
+    /// Each measure's values, one per take, for all takes and for the takes of each label.
     var values = [[Double]](repeating: [], count: measures.count)
     var labelled: [String: [[Double]]] = [:]
     /// The number of takes with a finding, by its id.

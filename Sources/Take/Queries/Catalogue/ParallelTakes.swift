@@ -4,15 +4,16 @@ import Tape
 
 /// Parallel work on many takes, with results in the order of the takes.
 package enum ParallelTakes {
-  /// The number of results per thread that may wait for an earlier result, so that a slow take does
-  /// not make memory grow.
+  /// The maximum number of results per thread that wait for the result of an earlier take; it
+  /// bounds memory while one take is slow.
   private static let ahead = 4
 
   /// Runs `work` for each index below `count`, and delivers its values on the caller's thread.
   ///
   /// - Parameters:
   ///   - jobs: the maximum number of threads.
-  ///   - discard: receives undelivered values, in case a producer waits for its reader.
+  ///   - discard: receives values that will not be delivered, so that producers waiting for a
+  ///     reader can stop.
   ///   - work: posts one value, when it is done or earlier.
   ///   - deliver: receives the values in index order; an error ends all work.
   package static func run<Value: Sendable, Failure: Error>(
@@ -94,7 +95,7 @@ package enum ParallelTakes {
       if isWanted { posted.signal() } else { discard(value) }
     }
 
-    /// Waits for a value, then makes room for another.
+    /// Waits for the value of an index and returns it, which makes room for another value.
     func value(at index: Int) -> Value {
       while true {
         if let value = state.withLock({ $0.values.removeValue(forKey: index) }) {

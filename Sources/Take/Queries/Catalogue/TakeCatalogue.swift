@@ -31,7 +31,7 @@ package final class TakeCatalogue {
   /// The database, with the relations as tables or views with a `take` column.
   private let database: CatalogueDatabase
 
-  /// Reads new and changed takes and opens the listed takes' catalogue.
+  /// Opens the catalogue of the listed takes, after reading those that are new or have changed.
   ///
   /// - Parameters:
   ///   - jobs: the number of takes read in parallel.

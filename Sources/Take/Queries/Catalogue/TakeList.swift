@@ -4,7 +4,7 @@ import Wire
 
 /// The takes named by paths: files, and all `.take` files below folders, without duplicates.
 ///
-/// Every verb that works on several takes uses this list.
+/// Every subcommand that works on several takes uses this list.
 package struct TakeList: Sendable {
   /// A take in the list, with the path that the user named and the path that its catalogue stores.
   package struct Entry: Sendable, Hashable {

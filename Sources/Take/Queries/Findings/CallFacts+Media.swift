@@ -219,7 +219,7 @@ extension CallFacts {
     /// Whether the silence covers the entire time for which media was negotiated and the peer was
     /// connected.
     var isWhole: Bool
-    /// The number of packets in the other direction.
+    /// The number of RTP packets in the other direction during this period.
     var others: Int64
     var length: Int64 { to -| from }
   }

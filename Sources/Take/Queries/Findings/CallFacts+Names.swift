@@ -118,7 +118,7 @@ extension CallFacts {
     }
   }
 
-  /// Marks a stream as the repair of its original, and assigns the original's kind and track to it.
+  /// Marks a stream as the repair of its original, and copies the original's kind and track.
   ///
   /// If no description names the original, the only other video stream in the repair stream's
   /// direction is assumed; if there is not exactly one, nothing changes.

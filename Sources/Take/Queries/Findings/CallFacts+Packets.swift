@@ -2,7 +2,7 @@ import RTP
 import Tape
 import Wire
 
-/// An RTP packet, as passed to all facts in one pass over the take.
+/// An RTP packet, as all collections of facts receive it in one pass over the take.
 package struct PacketSight {
   /// The packet's row, which orders it among the take's events.
   package var row: Int64
@@ -125,7 +125,7 @@ extension CallFacts {
     -> [RateName: Clock]
   {
     var clocks: [RateName: Clock] = [:]
-    // Inferred streams may be revised: the last row counts.
+    // If an inferred stream was revised, it has several rows, and the last one is valid.
     let rows = try connection.prepare(
       """
       SELECT peer, direction, payload_type, clock_rate,
@@ -201,7 +201,8 @@ extension CallFacts.Stream {
       return consider(sight, mayBegin, interval)
     }
     if !beginsAnew(sight, after: tail) {
-      // The previous packet was an outlier: single packets do not restart a stream.
+      // This packet continues the numbers from before the held packet, which was therefore an
+      // outlier and not a restart.
       return enter(sight, interval, begins: false)
     }
     let step = ((sight.sequence &- pending.sequence &+ 32_768) & 65_535) &- 32_768
@@ -281,7 +282,7 @@ extension CallFacts.Stream {
     (tail.leastDelay, tail.mediaTicks) = (Int64.max, 0)
   }
 
-  /// Adds a packet to the interval with the given index, of which `bucket` is a copy.
+  /// Adds a packet to `bucket`, a copy of the interval with the index `place`.
   private mutating func follow(
     _ sight: PacketSight, _ bucket: inout CallFacts.Bucket, _ place: Int
   ) {
@@ -356,7 +357,7 @@ extension CallFacts.Stream {
   /// Removes a packet that arrived late from its burst, and keeps the parts before and after it if
   /// they are bursts themselves.
   private mutating func divideBurst(at position: Int64) {
-    // A restart of the sequence numbers begins a new part of the stream with other numbers.
+    // The packet can only belong to a burst since the last restart of the sequence numbers.
     let place = bursts.lastIndex { $0.first <= position && $0.to >= tail.partFirst }
     guard let place, position &- bursts[place].first < bursts[place].missing else { return }
     let whole = bursts[place]

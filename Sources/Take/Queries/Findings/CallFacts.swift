@@ -14,7 +14,8 @@ package struct CallFacts: Sendable {
     package var isObserved: Bool
     /// Whether the peer is another stack that reported about itself.
     package var isReported = false
-    /// The number of the peer's actor.
+    /// The number of the actor that the peer belongs to; the peer's own number if the take has no
+    /// actors.
     package var actor: Int64
     /// The peer at the other end, if the take has it.
     package var other: Int64?
@@ -245,7 +246,7 @@ package struct CallFacts: Sendable {
     package var recovered: Int32 = 0
     /// Blocks concealed without a loss: the sender paused, or playout slowed down.
     package var spared: Int32 = 0
-    /// The times of the first and last concealed blocks that are not in `spared`.
+    /// The times of the first and last concealed blocks that `spared` does not count.
     package var firstConcealed: Int64 = 0
     package var lastConcealed: Int64 = 0
   }
@@ -296,7 +297,7 @@ package struct CallFacts: Sendable {
   package var tracks: [Track] = []
   /// Descriptions of the gaps in coverage, one for each kind.
   package var unseen: [String] = []
-  /// Periods for which the capture lacks packets.
+  /// Periods for which the capture may lack packets.
   var gapsOfSight: [Unseen] = []
   /// Long gaps between displayed video frames.
   var pictureGaps: [PictureGap] = []
@@ -312,7 +313,8 @@ package struct CallFacts: Sendable {
   package static let leastGap: Int64 = 120_000_000
   package static let leastQuiet: Int64 = 2_000_000_000
   package static let leastBurst: Int64 = 3
-  /// The maximum length of a list of facts, because a crafted take may have any number of rows.
+  /// The maximum length of a list of facts, which bounds the memory for a crafted take with any
+  /// number of rows.
   static let most = 100_000
 
   /// The peer of each pair of addresses, and pairs of peers with mirrored addresses.
@@ -353,7 +355,7 @@ package struct CallFacts: Sendable {
     try holdPictures(connection)
   }
 
-  /// Returns a phrase that says whether a pause lasted to the end of the take, or only until its
+  /// Returns a phrase that says whether a pause lasted to the end of the take, or only until the
   /// connection ended.
   func ending(at time: Int64) -> String {
     time >= end -| 500_000_000 ? ", to the end" : ", until its connection ended"
@@ -421,7 +423,7 @@ package struct CallFacts: Sendable {
     return runs
   }
 
-  /// Returns the sum of a stream's intervals that overlap a period.
+  /// Returns the added counts of all intervals of a stream that overlap a period.
   package func sum(of stream: Stream, from: Int64, to: Int64) -> Bucket {
     let origin = stream.first / intervalNanoseconds
     let first = max(0, from / intervalNanoseconds -| origin)

@@ -103,8 +103,8 @@ struct ClockDrift: Sendable {
     return rows
   }
 
-  /// Returns the rows with fewer points: of several seconds, only the second with the least delay
-  /// is kept.
+  /// Returns the rows with about `most` points in all: of each group of adjacent seconds, only the
+  /// second with the least delay is kept.
   private static func thinned(_ rows: [[Point]]) -> [[Point]] {
     let count = rows.reduce(0) { $0 + $1.count }
     let width = max(1, (count + most - 1) / most)

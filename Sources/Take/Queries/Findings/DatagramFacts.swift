@@ -2,7 +2,7 @@ import Wire
 
 /// The unencrypted contents of datagrams other than RTP and RTCP: STUN messages and DTLS headers.
 package struct DatagramFacts: Sendable {
-  /// A Binding request with its retransmissions.
+  /// A Binding request that a peer sent, with its retransmissions.
   package struct Check: Sendable {
     package var peer: Int64
     package var at: Int64
@@ -13,7 +13,8 @@ package struct DatagramFacts: Sendable {
     package var isRefused = false
   }
 
-  /// An error response from a STUN or TURN server, or from the remote peer.
+  /// A STUN error response that a peer received from a server or the remote peer, or that it sent
+  /// itself.
   package struct Refusal: Sendable {
     package var peer: Int64
     package var at: Int64

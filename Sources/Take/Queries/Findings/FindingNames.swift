@@ -6,7 +6,7 @@ package struct FindingNames: Sendable {
   private var labels: [Int64: String] = [:]
   private var others: [Int64: Int64] = [:]
   private let people: RoomPeople
-  /// Transceivers that carry a screen, according to rooms.
+  /// Transceivers that carry a screen, according to the room's data about their media.
   private var screens: Set<String> = []
   private let streams: [CallFacts.Stream]
   /// The distinctive parts of names that would otherwise be equal.
@@ -48,7 +48,7 @@ package struct FindingNames: Sendable {
   /// it.
   package func otherEnd(of peer: Int64) -> String { others[peer].map(end) ?? "the remote peer" }
 
-  /// Returns a direction by name, as in `caller to callee`.
+  /// Returns the names of a direction's two ends, as in `caller to callee`.
   func way(_ peer: Int64, _ direction: WireDirection) -> String {
     direction == .inbound
       ? "\(otherEnd(of: peer)) to \(end(peer))" : "\(end(peer)) to \(otherEnd(of: peer))"
@@ -171,7 +171,7 @@ private struct StreamsApart: Sendable {
       groups[place].streams.append(stream)
     }
     for group in groups where group.streams.count > 1 { distinguish(group.streams) }
-    // A receiver, where the order of streams may differ, uses the names from the sender.
+    // At a receiver, streams may appear in another order, so their names come from the sender.
     for stream in facts.streams where stream.direction == .inbound {
       guard let sent = facts.otherEnd(of: stream) else { continue }
       let (here, there) = (Self.source(stream), Self.source(sent))
@@ -246,7 +246,8 @@ private struct StreamsApart: Sendable {
     return "\(number)\(ending) "
   }
 
-  /// Returns the words before and after the kind in a stream's name; empty if it is unique.
+  /// Returns the words before and after the kind in a stream's name; empty if the name is unique
+  /// without them.
   func words(_ peer: Int64, _ direction: WireDirection, ssrc: Int64?, track: Int64?) -> (
     ordinal: String, part: String
   ) {
@@ -265,8 +266,8 @@ private struct StreamsApart: Sendable {
 struct FindingEnds: Sendable {
   /// The common subject of a finding's detections.
   struct Subject: Hashable, Sendable {
-    /// The numbers of the sender and the receiver; for an end that the take lacks, the other end's
-    /// number, negated.
+    /// The numbers of the sender and the receiver, which are equal for an end, a connection or the
+    /// call; an end that the take lacks has the other end's number, negated.
     var from: Int64
     var to: Int64
     /// A number that all sources of the stream share; -1 for all streams, and a lower number for an

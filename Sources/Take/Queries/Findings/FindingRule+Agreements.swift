@@ -42,7 +42,8 @@ extension FindingRule {
       if messages.isEmpty {
         guard !peer.isObserved, let text = waitingWords(peer, facts, end &- ready) else { continue }
         words = text
-        // The take may lack the end that had to start the handshake.
+        // If the take lacks the other end's own rows, it is unknown whether that end waited too or
+        // its packets were lost.
         basis = peer.other.flatMap(facts.peer)?.isObserved == false ? nil : .ambiguous
       } else {
         let own = messages.count { $0.direction == .outbound && $0.type == 1 }
@@ -155,7 +156,8 @@ extension FindingRule {
       let own = facts.network.descriptions(of: stream.peer)
       guard let local = own.last(where: \.isLocal) else { continue }
       let remote = own.last { !$0.isLocal }
-      // The description that the sender received, whose payload types it uses, if the take has it.
+      // The sender uses the payload types of the description that it received; nil if the take
+      // lacks that description.
       let sender = facts.peer(stream.peer)?.other.flatMap { other in
         facts.network.descriptions(of: other).last { !$0.isLocal }
       }
@@ -211,8 +213,8 @@ extension FindingRule {
           Double(track.pictures.count) >= limits["least_frames"],
           Double(last &- shown) / 1e6 >= limits["least_ms"]
         else { return nil }
-        // The detection begins with the first packet, because packets of another codec do not form
-        // a frame for a while.
+        // The detection begins with the first packet, because it may be a while before packets of
+        // another codec form a frame.
         let came = facts.streams.first {
           $0.peer == track.peer && $0.track == track.track && $0.direction == .inbound
             && $0.role == .media

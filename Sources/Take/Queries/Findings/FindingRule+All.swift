@@ -1,5 +1,6 @@
 extension FindingRule {
-  /// All rules, in the order in which a session can go wrong.
+  /// All rules: first those about the connection and the network, then those about the transport
+  /// and the media.
   package static let all: [FindingRule] = connectionRules + transportRules + mediaRules
 
   static let connectionRules: [FindingRule] =
@@ -117,7 +118,7 @@ package enum FindingConfidence: Int, Sendable, Hashable, Comparable, CaseIterabl
     self = found
   }
 
-  /// The confidence if some of the evidence could not be seen.
+  /// The next lower confidence, for a finding whose evidence may be incomplete.
   var weakened: Self { Self(rawValue: rawValue - 1) ?? .possible }
 }
 

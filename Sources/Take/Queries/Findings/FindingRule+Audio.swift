@@ -205,7 +205,8 @@ extension FindingRule {
       FROM numbered GROUP BY peer, track, run HAVING count(*) >= 10
       """)
 
-  /// Finds speech while muted, which the stack reports only if its genesis enables the notice.
+  /// Finds speech into a muted microphone, which the stack reports only if the peer's genesis
+  /// enables this notice.
   static let speechWhileMuted = FindingRule(
     id: "speech-while-muted", severity: .high, title: "Spoken while muted",
     sql: """

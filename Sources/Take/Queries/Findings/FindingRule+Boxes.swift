@@ -91,7 +91,8 @@ extension FindingRule {
     return nil
   }
 
-  /// Returns whether a negotiation, such as an ICE restart, happened just before the given time.
+  /// Returns whether a negotiation, such as an ICE restart, happened in the three seconds before a
+  /// time or the half second after it.
   private static func wasNegotiated(_ peer: Int64, _ at: Int64, _ facts: CallFacts) -> Bool {
     facts.perception.negotiations.contains {
       $0.peer == peer && at -| $0.at <= 3_000_000_000 && $0.at -| at <= 500_000_000
@@ -138,8 +139,9 @@ extension FindingRule {
 
   // MARK: Packet sizes
 
-  /// Finds paths on which all larger packets are lost and smaller ones arrive: a tunnel or VPN has
-  /// a smaller MTU, and its ICMP messages do not get through (RFC 8899 section 1).
+  /// Finds paths that lose nearly all packets above a certain size while smaller ones arrive: a
+  /// tunnel or VPN has a smaller MTU, and its ICMP messages do not get through (RFC 8899 section
+  /// 1).
   static let largePacketsLost = FindingRule(
     id: "large-packets-lost", severity: .high, title: "Large packets lost", scope: .flow,
     thresholds: [
@@ -217,7 +219,7 @@ extension FindingRule {
       var before: [Int64] = []
       var since: [Int64] = []
       while try rows.step() {
-        // A loss is noticed only at the next packet, and large packets may arrive just before it.
+        // Ignores packets around the first loss, which shows only when a later packet arrives.
         if rows.integer(0) < first &- 100_000_000 {
           before.append(rows.integer(1))
         } else if rows.integer(0) > first &+ 200_000_000, rows.integer(0) <= last {
@@ -226,7 +228,8 @@ extension FindingRule {
       }
       let most = since.max() ?? 0
       let large = before.filter { $0 > most &+ most / 50 }
-      // At the earlier rate, this many would have arrived by now.
+      // The number of large packets that would have arrived since then, if their share had not
+      // changed.
       let expected = Double(since.count) * Double(large.count) / Double(max(1, before.count))
       guard since.count >= 30, large.count >= 20, expected >= limits["least_lost"] else { continue }
       found.append(
@@ -321,7 +324,7 @@ extension FindingRule {
     // The last packets sent may still be in flight.
     let known = all.filter { $0.at <= facts.end &- 1_000_000_000 }
     let times = known.filter { !$0.hasArrived }.map(\.at).sorted()
-    // Leaves out the first and last twentieth, which may be unrelated losses.
+    // Leaves out the first and the last twentieth of the losses, which may have another cause.
     let spare = times.count / 20
     guard !times.isEmpty, Double(times.count) >= limits["least_lost"],
       case let (from, to) = (times[spare], times[times.count - 1 - spare]),
@@ -330,7 +333,7 @@ extension FindingRule {
     else { return nil }
     let sorted = known.filter { $0.at >= from && $0.at <= to }
       .sorted { ($0.size, $0.hasArrived ? 1 : 0) < ($1.size, $1.hasArrived ? 1 : 0) }
-    // The size from which most packets are lost, and below which most arrive.
+    // Finds the size that best separates lost packets from smaller ones that arrived.
     var right = sorted.count { !$0.hasArrived }
     let lost = right
     var best = (right: right, place: 0)

@@ -180,8 +180,8 @@ extension FindingRule {
           SELECT peer FROM candidate_pair GROUP BY peer HAVING max(requests_sent) > 0)
       """)
 
-  /// Responses to checks that arrived, by peer that never connected: they came after the check was
-  /// given up, as on a path with a long delay.
+  /// For each peer that never connected, the responses that arrived too late, after ICE had
+  /// abandoned their checks, as on a path with a long delay.
   private static let lateAnswers = """
     late AS (
           SELECT peer, sum(answered_ns IS NOT NULL) AS answers,

@@ -5,8 +5,8 @@ extension FindingRule {
   /// `connection_end`.
   ///
   /// A connection that recovered from a failure, for example by an ICE restart, did not end. The
-  /// connection's states count, or the ICE states if the connection reports no state except
-  /// `closed`, as in older browsers.
+  /// end is determined by the connection's states, or by its ICE states if the connection reports
+  /// no state except `closed`, as in older browsers.
   static let connectionEnds = """
         connecting AS (
           SELECT peer, row, at_ns, to_state FROM state
@@ -99,8 +99,8 @@ extension FindingRule {
       FROM cut WHERE until_ns >= from_ns
       """)
 
-  /// Finds paths that keep changing; the first pair, and the first one after an ICE restart, are
-  /// intended.
+  /// Finds paths that keep changing; selecting the first pair, at the start or after an ICE
+  /// restart, does not count as a change.
   static let flapping = FindingRule(
     id: "ice-flapping", severity: .medium, title: "Unstable path", scope: .connection,
     sql: """
@@ -223,7 +223,8 @@ extension FindingRule {
 
   /// Finds streams whose quality the encoder reports as limited.
   ///
-  /// A target bit rate that fell to a quarter is a limit too, unless the application set it.
+  /// A target bit rate that fell to a quarter is a limit too, unless the application set limits
+  /// itself.
   static let limited = FindingRule(
     id: "encoder-limited", severity: .low, title: "Encoder limited",
     sumsUp: true,

@@ -37,7 +37,7 @@ extension FindingRule {
       let soft = Double(sorted[sorted.count / 4]) / 32_768
       guard loud <= limits["most_level"], loud > limits["least_level"],
         loud >= limits["least_swing"] * soft,
-        // At least two seconds of audio are about that loud.
+        // At least two seconds of audio are at least half as loud.
         levels.count(where: { Double($0.rms) / 32_768 >= loud / 2 }) >= 20,
         !facts.perception.isOff(
           track.peer, track.track, track.direction, from: first.at, to: last.at)
@@ -75,7 +75,7 @@ extension FindingRule {
       """,
     detector: findMicrophoneGaps)
 
-  /// A track's samples in a second, and the overlong pauses between them.
+  /// The number of a track's samples in a second, and of overlong pauses between its blocks.
   private struct CapturedSecond {
     var second: Int64
     var samples: Int64 = 0
@@ -259,8 +259,8 @@ extension FindingRule {
     let cameras = CameraRates(facts)
     return facts.perception.series("outbound-rtp", "video").flatMap { series -> [Detection] in
       let peer = series[0].peer
-      // With several cameras, it is unknown which one's frames are encoded, and a simulcast layer
-      // may be left out.
+      // With several cameras, it is unknown which one's frames are encoded, and an encoder may stop
+      // a simulcast layer on purpose.
       guard cameras.hasOne(peer), series[0].rid.isEmpty else { return [] }
       let points = series.points { before, after in
         guard

@@ -147,7 +147,7 @@ extension FindingRule {
       "decoding took", .inbound)
   }
 
-  /// Finds encoders or decoders that need nearly as long for a frame as the frame lasts, or longer.
+  /// Finds periods in which an encoder or decoder is busy nearly all the time.
   private static func busy(
     _ facts: CallFacts, _ limits: Limits, _ rule: String, _ type: String,
     _ time: StatSample.Member, _ frames: StatSample.Member, _ words: String,
@@ -244,7 +244,7 @@ extension FindingRule {
       let others = layers.filter {
         $0.peer == layer.peer && $0.track == layer.track && $0.ssrc != layer.ssrc
           && $0.direction == layer.direction
-          // Layers overlap in time; a stream that replaced another is not one of its layers.
+          // Layers of a track overlap in time; a stream that only replaced another one does not.
           && min($0.last, layer.last) -| max($0.first, layer.first) >= 1_000_000_000
       }
       guard !others.isEmpty else { continue }
@@ -355,7 +355,7 @@ extension FindingRule {
   }
 }
 
-/// Cameras' frame rates, by peer and statistics sample.
+/// Cameras' frame rates, by peer and getStats call.
 struct CameraRates {
   private var rates: [Int64: [Int64: Double]] = [:]
   private var cameras: [Int64: Int] = [:]

@@ -209,8 +209,8 @@ extension FindingRule {
     return found + missingHandshakes(facts, limits)
   }
 
-  /// Returns when a handshake could begin: an observer sees only the messages that reach it, and
-  /// the first ones may have been lost on the way.
+  /// Returns when a handshake could begin: for an observed peer, when ICE connected, because the
+  /// first messages may have been lost before they reached the observer.
   private static func handshakeBegin(_ begin: CallFacts.State, _ facts: CallFacts) -> Int64 {
     guard facts.peer(begin.peer)?.isObserved == true,
       facts.states.first(where: { $0.peer == begin.peer && $0.machine.hasPrefix("dtls") })?.at
@@ -320,7 +320,7 @@ extension FindingRule {
     for direction in [WireDirection.outbound, .inbound] {
       let names = repeated.filter { $0.direction == direction }
       guard let first = names.first else { continue }
-      // A flight is identified by its first message.
+      // Counts how often a flight was sent again, by its first message.
       let times = names.filter { $0.type == first.type }.count
       words.append(
         "\(direction == .outbound ? "its own" : "the remote peer's") "

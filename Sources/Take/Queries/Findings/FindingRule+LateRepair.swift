@@ -101,8 +101,8 @@ extension FindingRule {
 
   /// Finds key frames too large for the path.
   ///
-  /// A key frame is ten times as large as the frames after it; on a path with just enough capacity
-  /// for those frames, sending the key frame takes as long as sending ten of them.
+  /// A key frame may be ten times as large as the frames after it; on a path with just enough
+  /// capacity for those frames, sending it then takes as long as sending ten of them.
   static let largeKeyFrame = FindingRule(
     id: "key-frame-too-large", severity: .medium, title: "Key frames too large for the path",
     scope: .stream,
@@ -164,7 +164,7 @@ extension FindingRule {
   /// Finds a stream from which nothing arrived for three seconds or more: either its sender was
   /// still sending, or nothing at all arrived until the end.
   ///
-  /// If the sender paused, nothing is missing.
+  /// A sender's pause does not count, because nothing is missing after it.
   static let streamGap = FindingRule(
     id: "stream-gap", severity: .high, title: "Stream interrupted",
     causes: ["disconnected", "one-way-media", "sequence-restart"],

@@ -4,8 +4,8 @@ import Wire
 // Rules about received video: key frame requests, decoders, dropped frames, frame rates.
 
 extension FindingRule {
-  /// Finds receivers that keep requesting a key frame while the sender keeps sending, but none
-  /// arrives.
+  /// Finds receivers that keep requesting a key frame that never arrives, although the sender keeps
+  /// sending.
   ///
   /// Whatever was lost earlier, the missing key frame is the reason that there is no picture.
   static let unansweredRequests = FindingRule(
@@ -60,7 +60,8 @@ extension FindingRule {
     return found
   }
 
-  /// Returns the periods from the first of several requests to the next key frame.
+  /// Returns the periods from a request to the next key frame, each with the number of its
+  /// requests.
   private static func waits(
     _ requests: [Int64], _ keys: [Int64], end: Int64
   ) -> [(from: Int64, to: Int64, requests: Int)] {
@@ -191,7 +192,7 @@ extension FindingRule {
     }
   }
 
-  /// Returns whether packets were lost when a stream's last frame was decoded, or later.
+  /// Returns whether a stream lost packets around or after its last decoded frame before a time.
   ///
   /// In that case, the decoder waits for a key frame, which other rules report.
   private static func waitsForKeyFrame(_ series: [StatSample], at time: Int64) -> Bool {

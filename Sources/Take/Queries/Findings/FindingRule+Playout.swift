@@ -52,7 +52,8 @@ extension FindingRule {
 
   /// Finds audio that waits long in the receiver's buffer, which is a part of the one-way delay.
   ///
-  /// By ITU-T G.114, delays up to 150 ms are unnoticed, and delays beyond 400 ms are unacceptable.
+  /// According to ITU-T G.114, delays up to 150 ms are unnoticed, and delays beyond 400 ms are
+  /// unacceptable.
   static let lateAudio = FindingRule(
     id: "audio-late", severity: .medium, title: "Audio played late",
     thresholds: [
@@ -299,7 +300,7 @@ extension FindingRule {
     return found
   }
 
-  /// Returns the difference between the capture times of the video and the audio being played, in
+  /// Returns how much later the video being played was captured than the audio being played, in
   /// milliseconds.
   private static func distances(_ audio: [StatSample], _ video: [StatSample]) -> [StatPoint] {
     var times: [Int64: Double] = [:]

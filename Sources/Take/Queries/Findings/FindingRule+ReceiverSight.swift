@@ -279,7 +279,7 @@ extension FindingRule {
 
   // MARK: Media
 
-  /// Finds media that the remote peer agreed to send but of which no packet arrived.
+  /// Finds media that the remote peer agreed to send although no packet of it arrived.
   ///
   /// This may be intended, because a track without a source sends nothing either.
   static let neverCame = FindingRule(

@@ -257,7 +257,8 @@ extension FindingRule {
         $0 +| Int64(facts.sum(of: $1, from: first.at, to: last.at +| 1_000_000_000).packets)
       }
       let times = asked.reduce(Int64(0)) { $0 +| $1.packets }
-      // A few lost packets are enough if they were requested repeatedly, or if nothing came at all.
+      // Even a few lost packets make a detection if they were requested repeatedly, or if nothing
+      // was retransmitted at all.
       let least = came == 0 ? 1 : limits["insistence"]
       let isInsistent =
         Double(lost) >= limits["few_lost"] && Double(times) >= least * Double(lost)
@@ -303,7 +304,7 @@ extension FindingRule {
       }
       let origin = repair.first / facts.intervalNanoseconds
       let filled = repair.buckets.indices.filter { repair.buckets[$0].packets > 0 }
-      // Matches each request with the next repair; its time is known only to the interval, usually
+      // Matches each request with the next repair; of a repair, only the interval is known, usually
       // a tenth of a second.
       var delays: [Int64] = []
       var place = 0

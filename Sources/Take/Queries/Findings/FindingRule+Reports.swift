@@ -6,8 +6,8 @@ import Wire
 extension FindingRule {
   /// Finds periods without RTCP while media arrived.
   ///
-  /// Chromium's event log viewer uses three seconds; audio-only senders report every five, so
-  /// several of their intervals are required.
+  /// Chromium's event log viewer requires three seconds; audio-only senders report only every five,
+  /// so this rule requires several report intervals.
   static let reportsMissing = FindingRule(
     id: "rtcp-silence", severity: .low, title: "No RTCP while media arrived", scope: .flow,
     thresholds: [
@@ -121,7 +121,7 @@ extension FindingRule {
       times.append((run[0].at, run[run.count - 1].at, run.count))
     }
     times += leftOut(reports, of: stream, facts)
-    // A peer that never reported on the stream may not report at all.
+    // If the peer never reported on the stream, it may send no report blocks at all.
     guard let last = reports.last?.at else { return times }
     let later = (facts.reportTimes[stream.peer] ?? []).filter { $0 > last && $0 <= stream.last }
     // Each source may have its own report interval, of five seconds or more.

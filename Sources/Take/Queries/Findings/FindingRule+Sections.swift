@@ -95,7 +95,7 @@ extension FindingRule {
 
   /// Finds media that one side offers and the other never agrees to receive.
   ///
-  /// In a hold, by contrast, media was negotiated earlier.
+  /// Media on hold does not count, because it was negotiated earlier.
   static let directionRefused = FindingRule(
     id: "direction-refused", severity: .high, title: "Media disabled by the answer's direction",
     scope: .connection, silentUnder: ["section-rejected"],
@@ -118,7 +118,8 @@ extension FindingRule {
           if offered.sends && answered.receives { agreed.insert(name) }
           guard offered.sends, offered.hasSource, !answered.receives else { continue }
           let isOwn = exchange.offer.isLocal
-          // In an observed call, possibly only the last exchange is known.
+          // In an observed call, an earlier exchange that is not in the take may have allowed the
+          // media.
           let isKnown = !hasFlowed(offered.kind, peer, isOwn ? .outbound : .inbound, facts)
           guard isKnown else { continue }
           let way = answered.sends ? "sendonly" : "inactive"
@@ -230,8 +231,8 @@ extension FindingRule {
     )
   }
 
-  /// Finds negotiated audio or video whose source the sender's description announced, but of which
-  /// no packet was seen.
+  /// Finds negotiated audio or video without a single packet although the sender's description
+  /// announced a source for it.
   static let mediaAbsent = FindingRule(
     id: "media-absent", severity: .medium, title: "Negotiated media without a packet",
     thresholds: [

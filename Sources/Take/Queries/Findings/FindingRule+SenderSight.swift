@@ -13,7 +13,7 @@ extension FindingRule {
 
   // MARK: Queues
 
-  /// How much a peer's one-way packet delay exceeds its minimum at a time.
+  /// By how much the one-way delay of a peer's packets exceeds its minimum in a period.
   struct OutboundWait {
     var from: Int64
     var to: Int64
@@ -160,7 +160,8 @@ extension FindingRule {
   /// Returns whether round trips during a queue are longer as well; true if there are fewer than
   /// three.
   ///
-  /// Feedback has only the delay of the first of several packets, which may have waited longest.
+  /// Feedback has only the delay of the first of several packets, and that packet may have waited
+  /// longest.
   private static func isConfirmed(
     _ queue: OutboundQueue, of peer: CallFacts.Peer, on: Double, _ facts: CallFacts
   ) -> Bool {
@@ -170,8 +171,8 @@ extension FindingRule {
     return Double(inside[inside.count / 4]) * 1000 >= on / 2
   }
 
-  /// Returns whether most audio reports during a queue show jitter; packets in one queue keep their
-  /// spacing.
+  /// Returns whether most audio reports during a queue show jitter, whereas packets that wait in
+  /// one queue keep their spacing.
   private static func isJitter(_ queue: OutboundQueue, of peer: Int64, _ facts: CallFacts) -> Bool {
     let clocks = facts.streams.filter {
       $0.peer == peer && $0.direction == .outbound && $0.kind == "audio" && $0.clockRate > 0
@@ -310,7 +311,8 @@ extension FindingRule {
         }
         for (before, after) in zip(reports, reports.dropFirst()) where after.at > before.at {
           let sent = Int64(facts.sum(of: stream, from: before.at, to: after.at).packets)
-          // An interval's reports also cover packets before it; sequence numbers wrap at 65,536.
+          // The tolerance allows for packets that were sent before the earlier report but received
+          // after it; steps of nearly 65,536 are wraps of the sequence numbers.
           let grown = after.highest &- before.highest
           guard grown.magnitude >= UInt64(3_000 +| 4 *| max(0, sent)), grown.magnitude < 60_000
           else { continue }

@@ -80,7 +80,8 @@ extension FindingRule {
     3: "Allocate", 4: "Refresh", 8: "CreatePermission", 9: "ChannelBind",
   ]
 
-  /// Adds the refused request, from the server's response on the wire, to the query's detections.
+  /// Adds the name of the refused request, known from the response on the wire, to the evidence of
+  /// the query's detections.
   private static func findRefusedRequests(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {

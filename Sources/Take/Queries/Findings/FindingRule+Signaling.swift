@@ -74,8 +74,8 @@ extension FindingRule {
             AND state.at_ns > open.from_ns)
       """)
 
-  /// Finds offers answered after more than a second, which rtcstats calls high; a user who has to
-  /// accept takes longer.
+  /// Finds offers answered after more than a second, the limit of rtcstats; a user who has to
+  /// accept the call takes longer.
   static let slowSignaling = FindingRule(
     id: "slow-signaling", severity: .low, title: "Slow answer to an offer", scope: .connection,
     thresholds: [

@@ -5,8 +5,8 @@ import Wire
 // Rules about silences of all protocols, and which side causes them.
 
 extension FindingRule {
-  /// The query for the times between a connection's packets of any protocol, to which a condition
-  /// is appended.
+  /// The query for the times between a connection's packets of any protocol; each rule appends a
+  /// condition.
   private static let pauseQuery = """
     SELECT peer, at_ns - gap_ns AS from_ns, at_ns AS to_ns, gap_ns / 1000000 AS gap_ms FROM (
       SELECT path_end.peer AS peer, at_ns,
@@ -105,7 +105,7 @@ extension FindingRule {
   }
 
   /// Returns the number of media packets that the other end sent during a silence; nil if the take
-  /// did not record that end, or if the silence is too short to tell.
+  /// did not record that end, or if the silence is too short for a reliable count.
   private static func sentMeanwhile(
     to peer: CallFacts.Peer, _ silence: NetworkFacts.Silence, _ facts: CallFacts
   ) -> Int64? {

@@ -73,7 +73,7 @@ extension FindingRule {
   private static func runsOn(
     _ facts: CallFacts, _ peer: Int64, from: Int64, to: Int64
   ) -> Bool {
-    // If the process stops, its audio stops too; a camera stops alone.
+    // If the process stops, its audio stops too; if only the camera stops, audio continues.
     let voices = facts.tracks.filter {
       $0.peer == peer && $0.kind == "audio" && $0.direction == .outbound && !$0.levels.isEmpty
     }
@@ -105,8 +105,9 @@ extension FindingRule {
   /// Finds cameras that repeat one picture; a working camera never does, because its sensor is
   /// noisy.
   ///
-  /// A screen repeats pictures, and so does a capturer that hangs. In received video, equal picture
-  /// digests reveal it; if they differ, only `picture-still` can be reported.
+  /// A screen repeats pictures too, but only about once a second; a capturer that hangs repeats
+  /// them at its frame rate. In received video, equal digests of decoded pictures reveal the
+  /// repetition; if the digests differ, only `picture-still` can be reported.
   static let stuckCamera = FindingRule(
     id: "camera-repeats", severity: .high, title: "Camera repeats one picture", scope: .stream,
     thresholds: [

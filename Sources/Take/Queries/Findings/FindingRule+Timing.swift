@@ -143,7 +143,8 @@ extension FindingRule {
       guard let begin = from, begin < end else { return }
       let part = waits[begin..<end]
       let middle = part.map(\.median).sorted()[part.count / 2]
-      // A longer path delays one packet by the full amount, and then every packet equally.
+      // A longer path increases the delay from one packet to the next by the full amount, and then
+      // delays every packet equally.
       let leap =
         waits[max(0, begin -| 1)...min(begin +| 1, waits.count - 1)].map(\.leap).max() ?? 0
       let inner = part.count > 2 ? part.dropFirst().dropLast() : part
@@ -219,7 +220,8 @@ extension FindingRule {
 
   /// Returns whether losses look like those of a queue that stays full.
   ///
-  /// A large frame fills a short queue, and then every packet waits equally long.
+  /// In a short queue that a large frame has filled, every packet waits equally long, as on a
+  /// longer path; only the losses show the queue.
   private static func isOverflowing(
     _ part: ArraySlice<Wait>, _ peer: Int64, _ facts: CallFacts
   ) -> Bool {

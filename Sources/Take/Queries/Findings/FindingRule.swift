@@ -83,7 +83,7 @@ package struct FindingRule: Sendable {
   /// One statement, with thresholds as `:name`.
   ///
   /// If `detector` is nil, the statement returns `peer`, `from_ns`, `to_ns`, `evidence` and
-  /// optionally the columns of `Detection`; otherwise, it returns rows that illustrate the
+  /// optionally `Detection.optionalColumns`; otherwise, it returns rows that illustrate the
   /// detection.
   let template: String
   let detector: Detector?
@@ -144,7 +144,7 @@ package struct FindingRule: Sendable {
       ? sql : sql.replacing(Self.window, with: "AND at_ns BETWEEN \(from) AND \(to)")
   }
 
-  /// SQL for the end of the take, even if it was cut off.
+  /// SQL for the end of the take, even if the recording was cut off.
   static let end = TakeInfo.end
 }
 
@@ -169,7 +169,7 @@ package struct Finding: Sendable {
   /// The worst detection's stream, as in `callee's audio`; only the end's name if the detection has
   /// no direction.
   package var worstStream: String?
-  /// The gaps in coverage at that time, which weaken the finding.
+  /// The gaps in coverage during the detections, which weaken the finding.
   package var doubts: [String] = []
   /// How certain the cause and its side are; nil if a rule file does not state it.
   package var confidence: FindingConfidence?
@@ -284,7 +284,7 @@ package struct FindingImpact: Sendable, Hashable {
   package var delayMilliseconds = 0.0
   /// The affected share, from 0 to 1: packets lost, frames dropped.
   package var share = 0.0
-  /// The number of packets, frames or requests.
+  /// The number of affected packets, frames or requests.
   package var count: Int64 = 0
 
   package init() {}
@@ -324,9 +324,9 @@ package struct Detection: Sendable, Hashable {
   /// The affected kind of media: `audio`, `video` or `data`; empty for all.
   package var kind = ""
   package var impact = FindingImpact()
-  /// A severity that differs from the rule's severity; nil if it does not differ.
+  /// The detection's own severity; nil if the rule's severity applies.
   package var severity: FindingSeverity?
-  /// How much the evidence shows of the cause, if that differs from the rule's other detections.
+  /// How much the evidence shows of the cause; nil if the rule's basis applies.
   package var basis: FindingBasis?
 
   package init(

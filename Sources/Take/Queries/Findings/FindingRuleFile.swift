@@ -62,7 +62,8 @@ package enum FindingRuleFile {
     return rules
   }
 
-  /// The largest threshold, beyond any time or count in a take; rules compute with it in integers.
+  /// The largest threshold that a file may set: beyond any time or count in a take, but small
+  /// enough for the rules' integer arithmetic.
   static let most = 1e9
 
   private static func change(_ rules: inout [FindingRule], _ content: Content, _ path: String)

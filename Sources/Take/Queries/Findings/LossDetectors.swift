@@ -108,7 +108,7 @@ extension FindingRule {
         report.highest &- report.lost)
     }
     let withReports = Set(order.map(\.peer))
-    // Takes with another stack's reports have only statistics samples.
+    // A take that another stack reported has statistics samples instead of RTCP reports.
     let samples = try connection.prepare(
       """
       SELECT peer, at_ns, members ->> '$.ssrc', members ->> '$.packetsLost',

@@ -66,7 +66,7 @@ extension FindingRule {
     return Double(gap.others - lost) * 1e9 >= 5 * Double(gap.length)
   }
 
-  /// Returns whether the application had removed the source.
+  /// Returns whether the application had removed its source before a gap in the sent media.
   private static func hadNothingToSend(
     _ gap: CallFacts.SilentWay, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> Bool {
@@ -110,7 +110,7 @@ extension FindingRule {
     return found
   }
 
-  /// Finds negotiated and announced audio or video of which no packet was seen while other media
+  /// Finds audio or video that was negotiated and announced but had no packet while other media
   /// flowed; if no media flowed, the finding is `one-way-media`.
   static func findAbsentMedia(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
@@ -242,7 +242,7 @@ extension CallFacts {
   }
 }
 
-/// Media of one kind of which no packet was seen, although it was negotiated and announced.
+/// Media of one kind that was negotiated and announced but had no packet.
 struct AbsentMedia {
   var peer: Int64
   var direction: WireDirection
@@ -309,7 +309,7 @@ struct AbsentMedia {
     } ?? false
   }
 
-  /// Returns whether the sending application removed a source from a track; false for received
+  /// Returns whether the sending application removed the source of any track; false for received
   /// media, because the receiver cannot know.
   private static func hasNoSource(
     _ peer: Int64, _ direction: WireDirection, _ kind: String,

@@ -30,7 +30,8 @@ package struct NetworkFacts: Sendable {
     package var to: Int64
     /// The number of RTP packets in the last second before the silence.
     package var pace: Int64
-    /// The number of RTP packets in the 60 ms after the silence, and of the streams that sent them.
+    /// The number of RTP packets in the 60 ms after the silence, and the number of streams that
+    /// they belong to.
     package var burst: Int64 = 0
     package var streams: Int64 = 0
     /// The number of sequence numbers that these streams skipped during the silence.
@@ -71,7 +72,7 @@ package struct NetworkFacts: Sendable {
   static let leastHitch: Int64 = 90_000_000
   static let mostHitches = 5_000
   static let leastLateness: Int64 = 100_000_000
-  /// How long after a silence packets count towards its `burst`, in nanoseconds.
+  /// The time after a silence in which packets count towards its `burst`, in nanoseconds.
   static let burstTime: Int64 = 60_000_000
   static let most = 20_000
 

@@ -215,8 +215,8 @@ extension PerceptionFacts {
 
   /// Reads runs of concealed audio that last 150 ms or more (W3C interruptionCount, as proposed).
   ///
-  /// The time between the first and the last block's start is shorter by one block of 10 or 20 ms,
-  /// so 130 ms suffice.
+  /// The time from the first block's start to the last block's start is one block of 10 or 20 ms
+  /// shorter than the run, so 130 ms suffice.
   mutating func readConcealments(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     var open: [Name: Concealment] = [:]
     func isLong(_ run: Concealment) -> Bool { run.to &- run.from >= 130_000_000 }

@@ -148,8 +148,8 @@ package struct PerceptionFacts: Sendable {
       let step = ((sight.sequence &- last.sequence &+ 32_768) & 65_535) &- 32_768
       if step <= 0 {
         guard step > -64, step < 0 else { return }
-        // Find the packet that should have followed: the earliest one whose sequence number is up
-        // to 64 higher.
+        // Finds the packet that should have followed: the first to arrive whose sequence number is
+        // up to 64 higher.
         guard
           let later = latest[stream].first(where: {
             ((($0.sequence &- sight.sequence) & 65_535) &- 1) < 64
@@ -204,7 +204,8 @@ package struct PerceptionFacts: Sendable {
       && ["setEnabled", "replaceSource", "disabled", "mute", "enabled", "unmute"]
         .contains(change.name)
     {
-      // Ignores a disabled track that was enabled again in the first quarter of a second.
+      // Ignores that the track was disabled if it was enabled again at most a quarter of a second
+      // after `from`.
       if !isOn, change.at &- 250_000_000 > from { return true }
       isOn = change.isOn
     }

@@ -65,8 +65,8 @@ package struct SenderFacts: Sendable {
   package private(set) var roundTrips: [Int64: [RoundTrip]] = [:]
 
   private static let most = 200_000
-  /// Feedback about packets older than this, in nanoseconds, is ignored, because it says nothing
-  /// about the path any more.
+  /// Feedback about packets older than this, in nanoseconds, is ignored, because it no longer
+  /// describes the path.
   fileprivate static let oldest: Int64 = 10_000_000_000
 
   init() {}

@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-/// The parts that rules examine of a session description that a peer sent or received.
+/// A session description that a peer sent or received, reduced to the parts that rules examine.
 package struct SignaledDescription: Sendable {
   /// The description's type; provisional answers count as answers.
   package enum Kind: Sendable, Hashable { case offer, answer }
@@ -232,7 +232,7 @@ extension NetworkFacts {
   package func exchanges(of peer: Int64) -> [Exchange] {
     var exchanges: [Exchange] = []
     var offers: [Bool: SignaledDescription] = [:]
-    // An observer may learn of both at the same time, and of the answer first.
+    // An observer may see an offer and its answer at the same time, with the answer first.
     var early: SignaledDescription?
     for description in descriptions(of: peer) {
       switch description.kind {

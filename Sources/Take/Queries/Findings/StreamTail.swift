@@ -45,7 +45,8 @@ struct StreamTail: Sendable {
     var bucket: Int
   }
 
-  /// The maximum number of gaps to remember: every second one of the numbers in `window`.
+  /// The maximum number of gaps to remember; `window` has room for no more, because at least one
+  /// packet separates two gaps.
   private static let holesMaximum = 512
 
   /// Remembers a gap, so that packets that arrive late are known to be a part of it.

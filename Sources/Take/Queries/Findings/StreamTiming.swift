@@ -81,8 +81,8 @@ package struct StreamTiming: Sendable {
 
   init(clockRate: Int64) { self.clockRate = clockRate }
 
-  /// Adds a packet and compares it with the previous one; nil for the first packet and for late
-  /// ones.
+  /// Adds a packet and returns how it differs from the previous one; nil for the first packet and
+  /// for late ones.
   mutating func add(_ at: Int64, _ sequence: Int64, _ rtpTime: Int64) -> Step? {
     guard hasBegun else {
       hasBegun = true
@@ -116,8 +116,8 @@ package struct StreamTiming: Sendable {
       begin(at)
       return Step(numbers: numbers, lateness: max(0, late))
     }
-    // A sender that stalled may count the audio in its device's buffer twice when it resumes. No
-    // path becomes this much shorter.
+    // A sender that stalled may count the audio in its device's buffer twice when it resumes, so
+    // its packets seem to arrive too early. No path becomes that much shorter.
     if ranAhead, at &- resumed > Self.burst {
       begin(at)
       return Step(numbers: numbers, lateness: max(0, late))

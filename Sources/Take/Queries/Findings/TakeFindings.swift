@@ -55,7 +55,7 @@ package struct TakeFindings: Sendable {
 
   /// Applies rules through an open connection.
   ///
-  /// If there is a selection, the connection is limited to it afterwards.
+  /// If the selection limits the time, the connection is limited to that time afterwards.
   init(
     path: String, _ connection: borrowing SQLiteConnection,
     _ selection: TakeSelection = TakeSelection(), _ rules: [FindingRule] = FindingRule.all
@@ -303,8 +303,8 @@ struct FindingTree {
     }
   }
 
-  /// Returns whether refused packets cannot have caused a harm: packets that are refused as
-  /// replayed, or because they come before the keys, are missed only at that time.
+  /// Returns whether refused packets cannot have caused a later symptom: packets that were
+  /// replayed, or came before the keys, can cause harm only at the time of their refusal.
   private func isHarmless(_ cause: Detection, to symptom: Detection) -> Bool {
     guard cause.rule == FindingRule.srtpRefused.id, cause.severity == .low else { return false }
     // Refused packets arrived, so they are not lost on the path.
@@ -392,7 +392,8 @@ struct FindingTree {
     finding.weight = ends.weight(of: all)
     finding.subject = names.subject(of: finding, rule?.scope ?? .stream, ends)
     finding.worstStream = finding.worst.map(names.stream)
-    // A share or a count concerns one stream and one time, as the text does.
+    // Shares and counts of several detections cannot be added, so those of the worst detection are
+    // used, as in the text.
     finding.impact.share = finding.worst?.impact.share ?? 0
     finding.impact.count = finding.worst?.impact.count ?? 0
     finding.doubts = doubts(of: own)

@@ -28,7 +28,8 @@ extension FindingRule {
     var found: [Detection] = []
     for gap in facts.pictureGaps {
       let hasPackets = Double(gap.packets) >= 5 * gap.seconds
-      // Retransmissions of packets lost shortly before the end may still have been in flight.
+      // Shortly before the end, the next frame may merely be late, for example because
+      // retransmissions are in flight.
       let isOver = gap.isLast && hasPackets && gap.seconds > (gap.missing > 0 ? 1 : 2)
       guard gap.length > PictureGap.longestFreeze || isOver, gap.isLast || !gap.isPause
       else { continue }

@@ -44,8 +44,8 @@ struct VoiceFacts: Sendable {
   struct Hidden: Sendable {
     var place: Int
     var at: Int64
-    /// The RTP timestamp of the last unconcealed block before this block, or of the next
-    /// unconcealed block if there is none.
+    /// The RTP timestamp of the last unconcealed block before this block; if there is none, that of
+    /// the next unconcealed block.
     var rtpTime: Int64
   }
 
@@ -61,7 +61,7 @@ struct VoiceFacts: Sendable {
     var isSorted = true
     var last: Arrival?
     /// A packet's usual length in RTP timestamp units: the smallest step between two consecutive
-    /// packets so far; nil before the second.
+    /// packets so far; nil until there are two such packets.
     var usual: Int64?
   }
 
@@ -323,8 +323,8 @@ package struct PlayoutJudge: Sendable {
   package struct Concealed: Sendable {
     package var track: UInt32
     package var at: Int64
-    /// The RTP timestamp of the last unconcealed block before this block, or of the next
-    /// unconcealed block if there is none.
+    /// The RTP timestamp of the last unconcealed block before this block; if there is none, that of
+    /// the next unconcealed block.
     package var rtpTime: UInt32
   }
 

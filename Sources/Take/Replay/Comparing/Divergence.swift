@@ -3,7 +3,7 @@ import Wire
 
 /// The first place where the replayed stack behaved differently from the recording.
 package struct Divergence: Hashable, Sendable, Codable {
-  /// The number of preceding inputs that are listed.
+  /// The maximum number of preceding inputs that are listed.
   package static let historyLength = 10
 
   package var step: Int
@@ -28,7 +28,7 @@ package struct Divergence: Hashable, Sendable, Codable {
   package var previous: [String]
   /// The fields of both messages; empty if only the machine's state differs.
   package var fields: [FieldPair]
-  /// The peer's state after the step, such as its deadline and random bytes.
+  /// The machine's state after the step, such as its deadline and how many random bytes it drew.
   package var inside: [FieldPair]
   /// The first later output that shows a difference in state; nil if the step's own outputs differ,
   /// or if no later output showed it.

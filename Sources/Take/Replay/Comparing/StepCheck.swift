@@ -227,7 +227,7 @@ final class CheckLine: Sendable {
     guard let queue else {
       check.compare(executed)
       let chunk = executed.chunk
-      // No other reference to the chunk is left, so its memory can be reused.
+      // This leaves no other reference to the chunk, so its memory can be reused.
       _ = consume executed
       recycle(chunk)
       return !check.isDone
@@ -298,7 +298,8 @@ enum StepDifference {
     }
   }
 
-  /// For each table number, the column whose value depends on a codec.
+  /// For each table number, the index of the column whose value depends on a codec; nil if none
+  /// does.
   private static let codecColumns: [Int?] =
     [nil] + Table.allCases.map { table in table.columns.firstIndex(where: \.needsCodec) }
 }

@@ -3,7 +3,7 @@ import Tape
 
 // Conditions about members of stats objects.
 extension StepCondition {
-  /// Returns the types of objects that have all members that the tests name.
+  /// Returns the types of stats objects that have all the members named in the tests.
   static func statsTypes(of tests: [Test]) throws(ConditionError) -> Set<String> {
     let members = tests.map(\.field).filter { !["type", "id", "peer"].contains($0) }
     for member in members where StatsMembers.types(with: [member]).isEmpty {

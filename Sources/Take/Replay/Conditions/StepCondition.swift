@@ -194,7 +194,8 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The state machines of a connection and their states, with W3C's names where they exist.
+  /// The names of a connection's state machines and of their states, from W3C where it defines
+  /// them.
   static let states = [
     "signaling", "ice-connection", "ice-gathering", "connection", "dtls", "sctp", "establishment",
     "new", "checking", "connecting", "connected", "completed", "disconnected", "failed", "closed",

@@ -65,7 +65,7 @@ package final class StepFinder {
     var isInput: Bool
   }
 
-  /// Calls the body for each row of a query until it returns true.
+  /// Calls the body for each row of a query until the body returns true.
   private func scan(
     _ table: Table, _ sql: String, _ body: (RowList, Head) -> Bool
   ) throws(TapeError) {
@@ -140,8 +140,8 @@ package final class StepFinder {
 // MARK: - Stats
 
 extension StepFinder {
-  /// Returns the ranges of steps within which a condition about a counter becomes true; nil if
-  /// samples do not show it.
+  /// Returns the ranges of steps within which a condition about a counter may become true; nil if
+  /// the samples cannot show them.
   ///
   /// If one sample is below the threshold and the next one above, the counter reached it between
   /// them. If the stream ended with the counter below the threshold, the counter may still have
@@ -203,7 +203,8 @@ extension StepFinder {
 
     mutating func record(_ name: String, peer: Int64, step: Int, _ value: Double) {
       var object = objects[name] ?? Object(peer: peer)
-      // A counter may fall for a moment, so a value near the threshold may be on either side.
+      // A counter may fall for a moment, so a value near the threshold counts as below and above
+      // it.
       if object.value <= growth.threshold + growth.slack,
         value >= growth.threshold - growth.slack
       {

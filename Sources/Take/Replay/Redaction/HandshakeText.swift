@@ -141,8 +141,8 @@ enum HandshakeText {
       return known?.rawValue ?? ""
     }
 
-    /// Reads the hello messages in a datagram; returns whether it completes the pair with a
-    /// ServerHello.
+    /// Reads the hello messages in a datagram; returns whether the datagram contains a ServerHello
+    /// that answers a known ClientHello.
     mutating func learn(_ datagram: [UInt8]) -> Bool {
       var isNew = false
       for record in DTLSRecord.all(in: datagram) where record.epoch == 0 && record.type == 22 {

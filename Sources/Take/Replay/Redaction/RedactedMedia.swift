@@ -64,7 +64,7 @@ final class RedactedMedia {
       + [UInt8](repeating: filler, count: max(0, bytes.count - start))
   }
 
-  /// Returns G.711 audio in which only the level of the original is left.
+  /// Returns a tone in G.711 with the level and length of the original audio.
   private static func hum(_ codes: [UInt8], _ law: G711Law) -> [UInt8] {
     let power = codes.reduce(0.0) { sum, code in
       let sample = Double(law.decode(code))

@@ -73,7 +73,7 @@ final class RedactedPackets {
     }
   }
 
-  /// Adds an SRTP key of an observed call, which comes from a user or a description.
+  /// Adds an SRTP key that a user or a description provided for an observed call.
   private func add(_ old: SRTPKey?, as new: SRTPKey?) {
     guard let old, let new, old.bytes.count == new.bytes.count else { return }
     for suite in old.suites {
@@ -136,7 +136,7 @@ final class RedactedPackets {
       let tag: [UInt8]
       if let key {
         // The tag is computed as if this attribute were the last one, so the length in the header
-        // ends with it (RFC 8489 section 14.5).
+        // must not include the attributes after it (RFC 8489 section 14.5).
         var covered = Array(made[..<(integrity.lowerBound - 4)])
         let length = integrity.upperBound - STUNMessage.headerLength
         covered[2] = UInt8(truncatingIfNeeded: length >> 8)
@@ -207,7 +207,7 @@ final class RedactedPackets {
   private func dtls(_ bytes: [UInt8], of peer: UInt32, _ isInbound: Bool) -> [UInt8] {
     var made: [UInt8] = []
     var offset = 0
-    // A record of DTLS 1.3 has a different header (RFC 9147 section 4).
+    // An encrypted record of DTLS 1.3 has a header of another form (RFC 9147 section 4).
     while offset < bytes.count {
       if bytes[offset] & 0xe0 == 0x20 {
         guard peer == 0, let made13 = resealed(bytes, at: &offset) else { break }

@@ -10,7 +10,7 @@ import Wire
 /// `free` is for Retake's own text, and redacts only addresses and what was replaced elsewhere.
 struct RedactedText {
   let standIns: StandIns
-  /// Who wrote the text, which determines what is kept unless its JSON key already determines it.
+  /// The kind of author, which determines what is kept of a text unless the text's JSON key does.
   enum Author {
     case anybody
     /// An application that calls one of Retake's machines; API names are kept.

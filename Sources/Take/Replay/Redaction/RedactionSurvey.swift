@@ -30,8 +30,8 @@ struct RedactionSurvey {
   /// The actors that only contain the reports of other stacks.
   private var reporters: Set<UInt32> = []
   private var secured: [UInt32: SecuredText] = [:]
-  /// Observed calls' hello messages by the addresses of both ends, and master secrets by client
-  /// random.
+  /// Facts about observed calls: the two addresses by path number, the hello messages by these
+  /// addresses, and the master secrets by client random.
   private var paths: [Int64: [String]] = [:]
   private var hellos: [[String]: HandshakeText.Hellos] = [:]
   private var seen: [HandshakeText.Hellos] = []

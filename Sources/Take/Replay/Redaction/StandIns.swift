@@ -98,7 +98,7 @@ final class StandIns {
   /// Returns whether a string has only digits and separators, or is a number with an exponent such
   /// as `2.1e-05`.
   static func isNumber(_ text: String) -> Bool {
-    // Without the sign after the `e`, it may be a hexadecimal name.
+    // Without a sign after the `e`, the string may be a hexadecimal name.
     if text.contains("e-") || text.contains("e+"), text.utf8.first.map({ $0 < 58 }) == true,
       Double(text) != nil
     {
@@ -173,7 +173,7 @@ final class StandIns {
     originalNetworks.insert(StandIns.network(ip))
   }
 
-  /// Returns an address's stand-in, which is of the same kind.
+  /// Returns an address's stand-in, which is of the same kind, such as private or link-local.
   ///
   /// Two addresses of the same network have stand-ins in the same network.
   func address(_ ip: IPAddress) -> IPAddress {

@@ -20,10 +20,10 @@ final class FrameScript {
     var size: Int
     /// The encoded frame; nil for a frame that was received.
     var bytes: [UInt8]?
-    /// The hash of a received frame; nil in a take without media.
+    /// The hash of a received frame; nil for a sent frame, and in a take without media.
     var mark: XXH3.Mark?
 
-    /// Returns whether the entry may be the frame with these bytes.
+    /// Returns whether these bytes may be the frame that the entry describes.
     func holds(_ other: [UInt8]) -> Bool {
       other.count == size && (mark == nil || mark == XXH3.mark(other.span.bytes))
     }
@@ -190,10 +190,10 @@ final class FrameScript {
   }
 }
 
-/// Finds takes in which applications used codecs of their own.
+/// Checks for takes whose peers used codecs that the application provided.
 enum OwnCodecCheck {
-  /// Returns whether recorded frames must replace the codecs, because peers used codecs of their
-  /// application that this process does not have.
+  /// Returns whether recorded frames must replace the codecs, because peers used an application's
+  /// own codecs and this process lacks at least one of them.
   static func needsFrames(
     _ reader: TapeReader, codecs: () -> any CodecFactory
   ) throws(TapeError) -> Bool {

@@ -24,7 +24,7 @@ final class SentFrames {
     var ssrc: UInt32
   }
 
-  /// The payloads of the packets that have one RTP timestamp.
+  /// The joined payloads of consecutive packets with the same RTP timestamp.
   private struct Group {
     var timestamp: UInt32
     var bytes: [UInt8] = []
@@ -41,7 +41,8 @@ final class SentFrames {
   private static let patience = Interval.seconds(10)
   /// The maximum number of zero bytes added to a frame; real frames are smaller.
   private static let frameMaximum = 2 << 20
-  /// The number of first frames that are matched with packets to find the offset.
+  /// The maximum number of a stream's first frames that are matched with packets to find the
+  /// offset.
   private static let firstFrames = 64
 
   private let connection: SQLiteConnection
@@ -165,7 +166,7 @@ final class SentFrames {
     return bytes
   }
 
-  /// Finds the timestamp offset at which most of the first frames have packets of their size.
+  /// Finds the timestamp offset at which as many first frames as possible match packets in size.
   ///
   /// If several offsets match equally well, the first packet is assumed to belong to the earliest
   /// frame.

@@ -27,8 +27,8 @@ package struct Substitution: Hashable, Sendable {
       parts: toolchain.differences(from: header.toolchain).map(\.part).filter { $0 != "cpu" })
   }
 
-  /// Adds recorded frames to the substitutions if codecs may have caused a divergence on this CPU;
-  /// nil if codecs cannot be the cause, or if the take has no frames.
+  /// Returns a copy in which recorded frames also replace the codecs; nil if codecs on this CPU
+  /// cannot be the cause of the divergence, or if the take has no frames.
   package func standingIn(
     for divergence: Divergence, in path: String, _ header: TakeHeader, by toolchain: Toolchain
   ) -> Substitution? {

@@ -3,7 +3,8 @@ package import Tape
 
 /// A session's outcome, measured from its take: states, frames, freezes, bit rates, loss and more.
 package struct Measures: Hashable, Sendable {
-  /// The measures, ordered by peer and then as in `MeasureRule.all`.
+  /// The measures, ordered by peer and then as in `MeasureRule.all`, followed by the peers'
+  /// findings.
   package private(set) var all: [Measure] = []
 
   /// Measures a take; it is neither verified nor replayed.
@@ -37,7 +38,8 @@ package struct Measures: Hashable, Sendable {
   /// The suffix of the name of a measure that lists a peer's findings.
   static let findings = ": findings"
 
-  /// Returns each peer's finding ids, worst first, of at least medium severity.
+  /// Returns a measure for each peer that lists the ids of its findings of at least medium
+  /// severity, worst first.
   private static func findings(_ path: String) throws(TapeError) -> [Measure] {
     let found = try TakeFindings(path: path).findings.filter { $0.severity >= .medium }
     return try TakePeers.all(in: path).map { peer in
@@ -121,7 +123,8 @@ package struct Measure: Hashable, Sendable, Codable {
 
 /// A quantity that is measured in every take, with its SQL.
 ///
-/// Each row has a peer, a subject such as a track (empty for the entire peer), and a value.
+/// Each row of the result has a peer, a subject such as a track (empty for the entire peer), and a
+/// value.
 struct MeasureRule: Sendable {
   let name: String
   let sql: String

@@ -6,7 +6,7 @@ import Wire
 
 /// The result of running a take as a test.
 package struct TakeVerification: Sendable {
-  /// Whether the test passed, and otherwise why not.
+  /// Whether the test passed, and if not, why.
   package enum Outcome: Hashable, Sendable {
     case passed
     /// The stack behaves differently than recorded.

@@ -4,7 +4,7 @@ import Queries
 import Synchronization
 package import Tape
 
-/// Runs many takes as tests, on all cores.
+/// Runs many takes as tests, several at a time.
 package struct VerificationRun: Sendable {
   /// The results, in the order of the takes.
   package private(set) var results: [TakeVerification] = []

@@ -69,8 +69,8 @@ extension Transcript {
   /// Summarizes a report for the reply to its call: the number of objects, and the ids of objects
   /// that disappeared since the last complete report.
   private mutating func summary(of report: StatsReport) -> String {
-    // Nothing refers to the connection's own object, so only complete reports contain it. A report
-    // about one sender or receiver does not show which other objects disappeared.
+    // No other object refers to the connection's own object, so only complete reports contain it. A
+    // report about one sender or receiver does not show which other objects disappeared.
     guard report.objects.contains(where: { $0.type == "peer-connection" }) else {
       return String(report.objects.count)
     }

@@ -50,8 +50,8 @@ struct ObservedPeers {
   }
 
   /// - Parameters:
-  ///   - codecs: creates a peer's codecs, for its number; nil uses the libraries' codecs.
-  ///   - minimumDelay: returns the minimum delay of a peer's jitter buffers, for its number.
+  ///   - codecs: creates the codecs of the peer with a number; nil uses the libraries' codecs.
+  ///   - minimumDelay: returns the minimum delay of the jitter buffers of the peer with a number.
   init(
     _ genesis: ObserverGenesis, codecs: ((UInt32) -> any CodecFactory)? = nil,
     minimumDelay: @escaping (UInt32) -> Interval = { _ in .zero }
@@ -254,7 +254,7 @@ extension ObservedTrack {
         FlowSection.Codec(
           payloadType: payload.payloadType, name: CodecName(rawValue: payload.codec),
           clockRate: payload.clockRate, rtxPayloadType: nil,
-          // The packets show whether the real receiver sends NACKs, so they are always allowed for
+          // The packets show whether the real receiver sends NACKs, so NACKs are always allowed for
           // video.
           feedback: stream.kind == .video ? ["nack"] : []))
     }
@@ -326,7 +326,7 @@ struct ObservedChannels {
     }
   }
 
-  /// Returns a channel's number, which is the same at both peers; it counts the channels of all
+  /// Returns a channel's number, which is the same at both peers; numbers continue across all
   /// transports of a call.
   private mutating func number(of channel: FollowedChannel, _ place: Int) -> UInt32 {
     if let known = associations[place].numbers[channel.number] { return known }

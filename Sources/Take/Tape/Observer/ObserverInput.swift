@@ -110,7 +110,8 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     return genesis
   }
 
-  /// A quarter of a step's maximum, because the last output of a step may add as many rows again.
+  /// A quarter of a step's maximum, because the last output of a step may exceed it by up to half
+  /// of the maximum.
   private static let usualRowsPerStep = 16_384
 
   /// The configuration for a new take, from a capture file that contains a configuration.

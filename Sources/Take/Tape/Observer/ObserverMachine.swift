@@ -36,9 +36,10 @@ package final class ObserverMachine: RecordedMachine {
     _ input: ObserverInput, _ outputs: [ObserverOutput], _ at: Instant
   ) -> Void
 
-  /// Creates a peer's codecs, for its number; nil uses the libraries' codecs.
+  /// Creates the codecs of the peer with a number; nil uses the libraries' codecs.
   private let codecs: ((UInt32) -> any CodecFactory)?
-  /// Returns the minimum delay of a peer's jitter buffers, which is normally zero.
+  /// Returns the minimum delay of the jitter buffers of the peer with a number, which is normally
+  /// zero.
   private let minimumDelay: (UInt32) -> Interval
 
   /// Creates an observer; its first input must be its genesis.

@@ -4,7 +4,7 @@ import Wire
 /// Describes events for people: the type, as conditions name it, and then the details.
 ///
 /// Rows have JSON for programs. For the orders of a room, this JSON contains names of Swift types.
-/// The timeline and the debugger show these words instead.
+/// The timeline and the debugger show these descriptions instead of the JSON.
 package enum EventWords {
   /// The maximum length of a string within JSON; a longer one is replaced by its length.
   private static let textLimit = 120
@@ -39,7 +39,7 @@ package enum EventWords {
     return shortened(words.isEmpty ? name : "\(name): \(words)")
   }
 
-  /// Describes the parameters of a sender that an application can change; nil if it has no
+  /// Describes those parameters of a sender that an application can change; nil if the value has no
   /// encodings.
   private static func encodings(_ value: JSONValue) -> String? {
     guard let encodings = value["_1"]?["encodings"]?.elements, !encodings.isEmpty else {

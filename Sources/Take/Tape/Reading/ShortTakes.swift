@@ -7,8 +7,8 @@ import Wire
 /// Before SQLite answers a query, it parses the file's schema and compiles the query with all
 /// views. For a take of one second, that is ten times the work of answering. Short takes are
 /// therefore loaded into one in-memory database, one after another, so that statements stay
-/// compiled. Their schemas must be equal byte by byte. A take is opened as a file if it is long,
-/// still being recorded, or otherwise unlike a finished recording.
+/// compiled as long as the takes' schemas are equal byte by byte. A take is opened as a file if it
+/// is long, still being recorded, or otherwise unlike a finished recording.
 package final class ShortTakes {
   /// The maximum size of a file that is loaded, in bytes; about ten seconds of a call fit.
   static let largest = 8 << 20
@@ -62,7 +62,8 @@ package final class ShortTakes {
     return bytes
   }
 
-  /// The size and identity of a file; fails if the size is unsuitable or a log or journal exists.
+  /// The size, change time and inode of a file; fails if the size is unsuitable or a log or journal
+  /// exists.
   private struct FileState: Equatable {
     var size: Int
     private var changed: (Int, Int)

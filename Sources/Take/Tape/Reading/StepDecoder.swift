@@ -156,7 +156,7 @@ final class TableCursor {
   /// The result columns that hold the size of the streamed bytes and their position in the stream.
   private let sizeColumn: Int
   private let positionColumn: Int
-  /// The result column that says how the column before it is compressed; nil if none is.
+  /// The result column that says how the column before it is compressed; nil without compression.
   private let codingColumn: Int?
 
   /// - Parameter streams: the byte streams of the take.

@@ -86,7 +86,7 @@ package final class TapeReader {
     }
   }
 
-  /// Returns, as JSON, the configurations of peers that contain a given member.
+  /// Returns the peer configurations that contain a member with the given name, as JSON.
   package func peerConfigurations(with member: String) throws(TapeError) -> [String] {
     var configurations: [String] = []
     do throws(SQLiteError) {

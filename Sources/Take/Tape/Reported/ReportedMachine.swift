@@ -24,7 +24,7 @@ package final class ReportedMachine: RecordedMachine {
   /// The type of the event that announces the track of an m-section before its first frame.
   package static let framesEvent = "encodedframes"
 
-  /// The maximum number of connections; a file may contain any number.
+  /// The maximum number of connections; further connections in a file are ignored.
   package static let peersMaximum = 10_000
 
   package func step(

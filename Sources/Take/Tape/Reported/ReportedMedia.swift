@@ -70,7 +70,7 @@ struct ReportedMedia {
     var payloadType: UInt8
   }
 
-  /// The counters of a track's audio in the last report.
+  /// The counters of a stream's audio in the last report.
   private struct Audio {
     var at: Instant
     var energy: Double?

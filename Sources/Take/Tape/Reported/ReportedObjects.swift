@@ -38,8 +38,8 @@ package struct ReportedObjects: Sendable {
   /// The ids in the order in which they were first reported.
   private(set) var ids: [String] = []
 
-  /// The maximum number of objects, all of which fit into the rows of a step; a file may contain
-  /// more.
+  /// The maximum number of objects, so that all fit into the rows of a step; further objects are
+  /// ignored.
   private static let most = 10_000
 
   package init() {}

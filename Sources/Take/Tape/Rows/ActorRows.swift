@@ -28,7 +28,7 @@ package struct PeerRow: StampedRow {
   }
 }
 
-/// The offset between a peer's own times and the take's.
+/// The offset from a peer's own times to the take's.
 package struct ClockRow: StampedRow {
   package static var table: Table { .clock }
   package static var name: String { "clock" }

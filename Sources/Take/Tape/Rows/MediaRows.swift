@@ -38,7 +38,8 @@ package struct TrackRow: StampedRow {
 package struct RTCPRow: StampedRow {
   package static var table: Table { .rtcp }
   package static var name: String { "rtcp" }
-  /// The names of packet types that conditions and filters accept; other types are `pt-fmt`.
+  /// The names of packet types that conditions and filters accept; other types are named by two
+  /// numbers, as `pt-fmt`.
   package static let types = [
     "sr", "rr", "sdes", "bye", "nack", "pli", "fir", "remb", "transport-cc", "xr",
   ]

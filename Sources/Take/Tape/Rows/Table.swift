@@ -76,7 +76,7 @@ package struct Table: RawRepresentable, Hashable, Sendable {
 
   package var rowType: any TableRow.Type { Table.rowTypes[Int(rawValue) - 1] }
 
-  /// The column that orders the rows, so that they can be read without sorting.
+  /// The column in whose order the rows are stored, so that they can be read without sorting.
   var key: String { definition.key }
 
   /// Whether the rows have numbers that other tables refer to.
@@ -103,11 +103,11 @@ struct TableDefinition: Sendable {
   let since: Int64
   let columns: [TableColumn]
   let names: [String]
-  /// The column that orders the rows, so that they can be read without sorting.
+  /// The column in whose order the rows are stored, so that they can be read without sorting.
   let key: String
   /// The stream that contains the bytes of one column; nil if the table contains all values.
   let stream: ByteStream?
-  /// The index of the column whose bytes are in the stream; nil if all are in the table.
+  /// The index of the column whose bytes are in the stream; nil if the table contains all values.
   let streamColumn: Int?
   /// The format in which compression of the last column began; nil if it is never compressed.
   let codedSince: Int64?

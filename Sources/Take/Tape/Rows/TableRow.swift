@@ -98,7 +98,7 @@ extension ColumnVisitor {
     visit(name, &field, ColumnTraits())
   }
 
-  /// Visits a column that was added to its table.
+  /// Visits a column that a later format added to its table.
   @inline(__always)
   package mutating func column(
     _ name: StaticString, _ field: inout some ColumnValue, since format: Int64

@@ -138,7 +138,8 @@ package enum Value: Hashable, Sendable {
 extension Value {
   /// Returns whether two values are equal.
   ///
-  /// Blobs are compared in blocks, because a replay compares every packet.
+  /// Blobs are compared with `memcmp` instead of byte by byte, because a replay compares every
+  /// packet.
   package func matches(_ other: Value) -> Bool {
     switch (self, other) {
     case (.integer(let left), .integer(let right)): left == right

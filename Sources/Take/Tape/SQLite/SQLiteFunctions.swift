@@ -200,7 +200,7 @@ struct RowValues {
 /// An SQL function that hands each row of a table to Swift.
 ///
 /// SQLite passes all values of a row in one call. Stepping a statement to each row and reading its
-/// columns takes half as long again.
+/// columns needs 1.5 times as long.
 final class RowFunction {
   private static let name = "retake_row"
   /// Receives the running query's rows and returns whether to continue; nil if no query is running.

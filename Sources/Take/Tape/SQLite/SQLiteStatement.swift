@@ -73,7 +73,7 @@ package struct SQLiteStatement: ~Copyable {
     // The bindings borrow the bytes while this closure runs.
     let code = values.withBytes { _ in
       var parameter: Int32 = 1
-      // After a failed binding, NULL would be inserted.
+      // If a binding fails, the statement must not run, because it would insert NULL.
       var failed = SQLITE_OK
       if let row {
         failed = sqlite3_bind_int64(statement, parameter, row)
@@ -298,8 +298,8 @@ extension SQLiteStatement {
 }
 
 extension Int64 {
-  /// The largest magnitude of integers in computed answers; sums and differences of two of them
-  /// fit.
+  /// The largest magnitude of integers in computed answers; sums and differences of two of them fit
+  /// into 64 bits.
   ///
   /// In nanoseconds it is 146 years; as Unix time, the year 2116.
   package static let largestRead: Int64 = 1 << 62 - 1

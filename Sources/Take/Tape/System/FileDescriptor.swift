@@ -201,9 +201,7 @@ package func startThread(
   }
 }
 
-/// Runs work on a new thread, or on libdispatch's pool if that fails.
-///
-/// The pool is used if the system cannot create a thread, so the work always runs.
+/// Runs work on a new thread, or on libdispatch's pool if the system cannot create a thread.
 package func startWorker(named name: String, _ body: @escaping @Sendable () -> Void) {
   do throws(SystemError) {
     try startThread(named: name, body)

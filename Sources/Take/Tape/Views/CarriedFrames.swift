@@ -9,8 +9,8 @@ struct CarriedFrames {
     var ssrc: UInt32
     var key: Int64
     fileprivate var isMedia: Bool
-    /// The index in `sources` of the packets that carry the frames; nil if the take lacks the
-    /// packets of the frames' end.
+    /// The index in `sources` of the packets that carry the frames; nil if the peer has no packets
+    /// in the frames' direction.
     fileprivate var source: Int?
   }
 
@@ -190,8 +190,8 @@ struct CarriedFrames {
     "SELECT \(formatColumns), frame_store.row, frame_store.at_ns, frame_store.rtp_time, "
     + "frame_store.size FROM frame_store JOIN format USING (format) WHERE \(isCarried)"
 
-  /// Finds one frame and its packets without going through all frames; nil for a frame that no
-  /// packets carry.
+  /// Finds one frame and its packets without going through all frames; nil for an unknown row, or a
+  /// frame that has no packets, such as concealed audio.
   static func frame(
     _ row: Int64, _ facts: ViewFacts
   ) throws(SQLiteError) -> (frame: Frame, format: Format, packets: [Packet])? {

@@ -38,7 +38,7 @@ struct ComputedView: Sendable {
 ///
 /// Each pass over the packets is made only once, unless the take has grown.
 final class ViewFacts {
-  /// The connection's handle, which stays open longer than its virtual tables.
+  /// The connection's handle, which stays open until its virtual tables are gone.
   let handle: OpaquePointer
   private let statements: StatementStore?
   private var rowFunction: RowFunction?
@@ -190,8 +190,8 @@ final class ViewFacts {
   }
 }
 
-/// The rows of a computed view, stored as numbers: ten minutes of a call have hundreds of
-/// thousands.
+/// The rows of a computed view, stored as numbers to save memory: ten minutes of a call have
+/// hundreds of thousands of rows.
 struct ComputedRows {
   /// The type of a column.
   enum Kind {
@@ -236,7 +236,7 @@ struct ComputedRows {
 
   /// Adds a real number, or NULL for nil.
   mutating func add(real: Double?) {
-    // The bits of negative zero are the number that represents NULL.
+    // Adding 0 turns -0.0 into 0.0, because the bits of -0.0 are the number that represents NULL.
     numbers.append(real.map { Int64(bitPattern: ($0 + 0).bitPattern) } ?? Self.null)
   }
 

@@ -2,8 +2,8 @@ import Wire
 
 /// The packets of a take in memory, read in one pass over their rows.
 ///
-/// RTP packets are grouped by stream; all others are listed in `others`. Both refer to their bytes
-/// by the position in `wire`.
+/// RTP packets are grouped by stream; all others are listed in `others`. Each packet has the
+/// position of its bytes in `wire`.
 struct PacketFacts {
   struct Packet {
     var row: Int64

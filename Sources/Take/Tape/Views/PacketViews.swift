@@ -426,7 +426,7 @@ struct PacketLives {
   }
 
   /// Returns when a packet's receiver sent NACKs for it or, if the take lacks the receiver, when
-  /// they arrived.
+  /// NACKs arrived at the sender.
   private func requests(of way: Way, around moment: Int64) -> [Int64] {
     let receiver = way.reception.map { receptions[$0].number }
     guard !requests.isEmpty, let number = receiver ?? way.stream.map({ streamNumbers[$0] }),

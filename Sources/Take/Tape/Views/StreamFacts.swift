@@ -12,7 +12,7 @@ struct StreamFacts {
     var jitterPackets: Int64 = 0
   }
 
-  /// The position of a packet in its stream, which begins a new part when its sequence numbers
+  /// The position of a packet in its stream; the stream begins a new part when its sequence numbers
   /// restart.
   struct Place {
     var part: Int32
@@ -121,7 +121,7 @@ private struct StreamReader {
   private(set) var weights: [Moment: StreamFacts.Weight] = [:]
   private let isReceived: Bool
   private let rates: [UInt8: Int64]
-  // The position and values of the previous packet.
+  // The time of the stream's first packet, and the values and position of the previous packet.
   private var beganAt: Int64 = 0
   private var at: Int64 = 0
   private var sequence: Int64 = 0

@@ -358,7 +358,7 @@ struct StreamLoss {
   }
 
   /// Returns the time of the last report about each sent stream, and the total loss according to
-  /// all its reports.
+  /// all reports about it.
   private static func reports(
     _ facts: ViewFacts
   ) throws(SQLiteError) -> [Source: (at: Int64, lost: Int64)] {

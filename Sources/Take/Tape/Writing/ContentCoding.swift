@@ -252,7 +252,8 @@ final class WireCursor {
     repeated = try repeats ? WireReader(connection) : nil
   }
 
-  /// Appends bytes that are stored for an earlier row; returns false if a row may not share them.
+  /// Appends bytes that are stored for an earlier row; returns false if there are too many to share
+  /// or they were not read before.
   func read(
     _ count: Int64, again position: Int64, into values: inout ValueBytes
   ) throws(SQLiteError) -> Bool {

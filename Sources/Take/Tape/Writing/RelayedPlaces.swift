@@ -5,8 +5,8 @@ import Peer
 /// the observer record is stored only once.
 ///
 /// A packet that a leg sends is an input of the observer. Both machines record it, in either order,
-/// within a few milliseconds; if a fault delays it, within a minute. Digests and comparisons are
-/// not affected.
+/// within a few milliseconds of each other, or within a minute if a fault delays the packet.
+/// Digests and comparisons are not affected.
 final class RelayedPlaces {
   /// Half of a SHA-256, which is long enough that no one can craft two packets with the same key.
   private struct Key: Hashable {

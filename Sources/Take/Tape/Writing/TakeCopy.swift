@@ -19,7 +19,7 @@ package final class TakeCopy {
   /// The number of steps in a row of `tape`.
   private static let bodySteps = 1_024
 
-  /// Creates the file with mode 0600 and the given `take` row; it must not exist.
+  /// Creates the file, which must not exist, with mode 0600 and the given `take` row.
   package init(path: String, header: TakeHeader) throws(TapeError) {
     self.path = path
     let header = header.sealed

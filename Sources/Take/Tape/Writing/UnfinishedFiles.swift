@@ -162,7 +162,7 @@ package enum UnfinishedFiles {
   }
 
   private static func removeUnlocked(_ path: String, isOld: Bool) {
-    // If this process uses the file itself, closing it here would release SQLite's locks.
+    // If this process uses the file itself, closing a descriptor here would release SQLite's locks.
     guard held.withLock({ $0[path] == nil }) else { return }
     let descriptor = open(path.systemPath, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return }

@@ -63,7 +63,7 @@ package final class WholeFile {
       return
     }
     guard !exists || present == .replaced else { throw Failure(path: path, code: EEXIST) }
-    // For a link such as /dev/stdout, the target is written.
+    // If the path is a link, such as /dev/stdout, the target is written instead of the link.
     let resolved = exists ? realpath(path.systemPath, nil) : nil
     let final = resolved.map { WholeFile.name(at: $0) } ?? path
     free(resolved)

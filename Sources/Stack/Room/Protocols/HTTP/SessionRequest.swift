@@ -150,8 +150,8 @@ package struct SessionResponse: Hashable, Sendable {
   /// This is not a failure, because the server also learns addresses from checks.
   package var refusesCandidates: Bool { [405, 415, 422, 501].contains(status) }
 
-  /// The number of seconds to wait before retrying (RFC 9110 section 10.2.3), if the server states
-  /// it.
+  /// The number of seconds to wait before retrying (RFC 9110 section 10.2.3); nil unless a busy
+  /// server (status 503 or 429) states it.
   package var retrySeconds: Int64? {
     status == 503 || status == 429 ? field("Retry-After").flatMap { Int64($0) } : nil
   }

@@ -168,7 +168,7 @@ struct JanusDesk: PublishingDesk {
     options = configuration.options
   }
 
-  /// Fails the actions of a lost transport or session.
+  /// Fails the actions that can no longer be answered because the transport or session was lost.
   mutating func answerAbandoned() {
     for (action, setting) in session.removeAbandoned() {
       emit(

@@ -303,7 +303,7 @@ package struct RetakeRoomMachine: SignalingMachine {
       if let fault { desk.emit(.failed(SignalingFailure(.subscribeFailed, fault.message))) }
     case .action(let action, let usual, let media):
       let failure = fault.map { fault in
-        // The server's error code, if there is one, is more specific.
+        // If the server states a specific error code, it replaces the request's usual code.
         SignalingFailure(
           fault.code == .serviceError ? usual : fault.code, fault.message, media: media)
       }

@@ -291,7 +291,7 @@ struct RoomFields {
   func integer(_ name: String) -> Int? { value[name]?.integer.map { Int(clamping: $0) } }
   func double(_ name: String) -> Double? { value[name]?.number }
 
-  /// Reads a Boolean member; if it is missing, returns the usual value.
+  /// Reads a Boolean member; a missing member has the value `usual`, or is an error if that is nil.
   func flag(_ name: String, usual: Bool? = nil) throws(JSONError) -> Bool {
     if let flag = value[name]?.flag { return flag }
     guard value[name] == nil, let usual else { throw missing(name) }

@@ -41,7 +41,8 @@ struct SoraChannels: Sendable {
 
   mutating func end() { self = SoraChannels() }
 
-  /// Returns the request that sends an application's message; nil if there is no channel for it.
+  /// Returns the request that sends an application's message; nil if there is no channel for it, or
+  /// before signaling has moved to data channels.
   ///
   /// A type that starts with `#` is the label of the channel; other messages use the application's
   /// first channel.

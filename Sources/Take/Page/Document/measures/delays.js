@@ -12,7 +12,7 @@ function* firstArrivals(packets) {
     const time = yield* series.reading("rtpTime");
     for (let index = 0; index < at.length; index += 1) {
       if (index % delaysInPiece === delaysInPiece - 1) yield;
-      // The packets of a frame are mostly consecutive.
+      // The packets of a frame are mostly consecutive, so most are skipped without a search.
       if (index && time[index] === time[index - 1]) continue;
       if (!first.has(time[index])) first.set(time[index], at[index]);
     }
@@ -69,7 +69,7 @@ function* sendTimes({ at, count }, sequence) {
     low = Math.min(low, numbers[index]);
     high = Math.max(high, numbers[index]);
   }
-  // Sparse numbers would make a list that is mostly empty.
+  // Sparse numbers would make a list mostly empty, so they are stored in a map.
   const list = high - low < 4 * count + 65536 ? new Float64Array(high - low + 1).fill(NaN) : null;
   const map = new Map();
   for (let index = 0; index < count; index += 1) {

@@ -1,4 +1,4 @@
-// Requests to the server of the page, where `retake open` serves it.
+// Requests to the server, for a page that `retake open` serves.
 
 const address = new URLSearchParams(globalThis.location?.hash.slice(1));
 

@@ -38,7 +38,7 @@ export function createHistory(storage) {
     /** The query before or after the one shown; null if there is none. */
     step(by, shown) {
       if (at < 0) typed = shown;
-      // The query that was just run is already shown.
+      // If the newest query is still shown, the step skips it.
       const next = at < 0 && by > 0 && queries[0] === shown.trim() ? 1 : at + by;
       if (next < -1 || next >= queries.length) return null;
       at = next;

@@ -157,7 +157,7 @@ async function runQuery() {
     showAnswer(found);
   } catch (error) {
     if (number !== asked) return;
-    // The previous result belongs to another query.
+    // The previous result belongs to another query, so it is removed.
     tab.result.replaceChildren();
     tab.note.textContent = error.message;
   }

@@ -15,7 +15,7 @@ class Overview {
 
   constructor(places, bytes) {
     const [start, length] = places.bin;
-    // Each number ends with a byte without the highest bit.
+    // Each number ends with a byte whose highest bit is not set, so these bytes are counted.
     const bins = bytes.subarray(start, start + length)
       .reduce((sum, byte) => sum + (byte < 128 ? 1 : 0), 0);
     this.#columns = Object.fromEntries(Object.entries(places).map(([name, place]) =>

@@ -111,7 +111,7 @@ function roundTrip() {
 }
 
 function spoken() {
-  // If the take has both ends, sent audio counts rather than received.
+  // If the take has both ends, a person's speech is in it twice, so only the sent audio is counted.
   const byPerson = new Map();
   for (const [peer, participant, from, to] of take.speakers ?? []) {
     const name = speakerName(participant, peer);

@@ -38,7 +38,7 @@ function nextFinding(by) {
     announce(spans.length ? "No more findings" : "There are no findings");
     return;
   }
-  // Two findings can begin at the same instant.
+  // Both times are stored, because two findings can begin at the same instant.
   const { finding, from, to } = found;
   shownSpan = { rule: finding.rule, peer: finding.peer, from, to };
   visitFinding(finding, found.index);

@@ -67,7 +67,7 @@ function counterpart(row, index) {
   const earlier = take.signaling.slice(0, index).reverse().filter(
     (each) => each.peer === row.peer && description(each) !== null
       && (exchange.against === "before") === isSame(each));
-  // An offer and an answer have many insignificant differences.
+  // A message of the same type is preferred: offers and answers differ in many insignificant ways.
   return earlier.find((each) => exchange.against !== "before" || each.type === row.type)
     ?? earlier[0];
 }
