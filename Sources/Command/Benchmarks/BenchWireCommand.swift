@@ -132,7 +132,7 @@ struct BenchWireCommand: ParsableCommand {
     let output = try child.interrupt()
     guard let line = output.split(separator: "\n").last,
       let summary = try? JSONValue(parsing: String(line)),
-      let packets = summary["packetsInClear"]?.integer
+      let packets = summary["packets_in_clear"]?.integer
     else { throw CommandFailure(.inputOutput, "record pcap gave no summary: \(output)") }
     return sent - Int(packets)
   }
