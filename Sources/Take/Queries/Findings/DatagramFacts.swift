@@ -249,3 +249,23 @@ package struct DatagramFacts: Sendable {
     return bytes[place..<(place +| count)].reduce(0) { $0 << 8 | UInt64($1) }
   }
 }
+
+extension CallFacts {
+  /// Returns how many handshake messages of each end did not arrive, as the end of a sentence; empty
+  /// if the take does not have both ends, or if all messages arrived.
+  func lostHandshakeMessages(of peer: Int64, from: Int64, to: Int64) -> String {
+    guard let other = self.peer(peer)?.other else { return "" }
+    func count(_ peer: Int64, _ direction: WireDirection) -> Int {
+      network.datagrams.messages.count {
+        $0.peer == peer && $0.direction == direction && $0.at >= from && $0.at <= to
+      }
+    }
+    let ways = [(peer, other, "its own"), (other, peer, "the remote peer's")]
+    let parts = ways.compactMap { sender, receiver, whose -> String? in
+      let (sent, arrived) = (count(sender, .outbound), count(receiver, .inbound))
+      return sent > arrived ? "\(sent - arrived) of \(whose) \(sent)" : nil
+    }
+    return parts.isEmpty
+      ? "" : "; \(parts.joined(separator: " and ")) handshake messages were lost on the way"
+  }
+}

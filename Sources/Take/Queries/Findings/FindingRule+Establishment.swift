@@ -200,7 +200,7 @@ extension FindingRule {
           "slow-handshake", peer: begin.peer, from: from, to: to,
           (isOpen ? "the handshake was not done after " : "the handshake took ")
             + "\(rounded(time / 1000)) s" + words(on: repeated)
-            + lostMessages(of: begin.peer, from: from, to: to, facts)
+            + facts.lostHandshakeMessages(of: begin.peer, from: from, to: to)
             + (late > limits["least_ms"]
               ? "; its first message arrived \(rounded(late / 1000)) s after ICE connected" : ""),
           impact: FindingImpact(delay: time, count: Int64(repeated.count)),
@@ -293,26 +293,6 @@ extension FindingRule {
         impact: FindingImpact(delay: least),
         severity: isOpen ? .high : least >= limits["medium_ms"] ? .medium : .low)
     ]
-  }
-
-  /// Returns how many handshake messages did not arrive; empty if the take does not have both ends,
-  /// or if all arrived.
-  private static func lostMessages(
-    of peer: Int64, from: Int64, to: Int64, _ facts: CallFacts
-  ) -> String {
-    guard let other = facts.peer(peer)?.other else { return "" }
-    func count(_ peer: Int64, _ direction: WireDirection) -> Int {
-      facts.network.datagrams.messages.count {
-        $0.peer == peer && $0.direction == direction && $0.at >= from && $0.at <= to
-      }
-    }
-    let ways = [(peer, other, "its own"), (other, peer, "the remote peer's")]
-    let parts = ways.compactMap { sender, receiver, whose -> String? in
-      let (sent, arrived) = (count(sender, .outbound), count(receiver, .inbound))
-      return sent > arrived ? "\(sent - arrived) of \(whose) \(sent)" : nil
-    }
-    return parts.isEmpty
-      ? "" : "; \(parts.joined(separator: " and ")) handshake messages were lost on the way"
   }
 
   private static func words(on repeated: [DatagramFacts.Message]) -> String {
