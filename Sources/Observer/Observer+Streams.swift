@@ -89,7 +89,7 @@ extension Observer {
     size: Int
   ) {
     if !isClear, !(transports[index].media.hasKeys(packet.from) && Observer.isCryptex(packet)) {
-      // If DTLS or a description proves that there are keys, those keys are missing; otherwise
+      // If DTLS or a description shows that the media is encrypted, its keys are missing; otherwise
       // encryption is a guess.
       let isGuess =
         transports[index].dtls.facts == nil && !transports[index].hasProtectedDescription

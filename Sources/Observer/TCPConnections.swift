@@ -338,7 +338,7 @@ struct FramedStream {
     return next <= bytes.byteCount ? .message(range, next: next) : .partial
   }
 
-  /// Returns whether the contents at an offset may come from a call's end.
+  /// Returns whether the bytes at an offset could have been sent by a call's endpoint.
   private static func isOfCall(_ bytes: RawSpan, at place: Int) -> Bool {
     guard place + 1 < bytes.byteCount else { return true }
     let kind = DatagramClass(first: bytes.byte(at: place), second: bytes.byte(at: place + 1))

@@ -55,7 +55,7 @@ struct CompletionTests {
     #expect(completion.words(of: "watch 2 sending ").isEmpty)
   }
 
-  /// Former names are accepted as well as W3C's.
+  /// Former names, aliases and unique prefixes of commands are accepted too.
   @Test(arguments: [
     ("picture", "frame"), ("sound", "audio"), ("frame", "frame"), ("audio", "audio"),
     ("fr", "frame"),

@@ -162,7 +162,7 @@ async def _main(options, folder):
             continue
         found = await negotiations.run(options.retake, folder / name, peer)
         problems += _tell(name, found, f"{len(negotiations.STEPS)} more exchanges by both sides")
-    # A brief run skips these calls, because those with Retake as an end cover everything.
+    # A brief run skips these calls, because those with Retake as an end cover the same code.
     for cell in [] if options.brief else observed.CELLS:
         if not cell.peers <= set(options.peers) or options.only not in cell.name:
             continue

@@ -1,4 +1,4 @@
-// Tests searches in sorted values, and the largest of many.
+// Tests searches in sorted values, and the peaks, extents and quantiles of series.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { extent, peaksOf, quantile } from "../../Sources/Take/Page/Document/measures/peaks.js";

@@ -68,7 +68,7 @@ struct FlexFECTests {
       now = until
     }
 
-    /// Returns a hash of each assembled frame's payload, by media time in units of a frame.
+    /// Returns a hash of each assembled frame's payload, keyed by frame number (RTP time / 3000).
     mutating func frames() -> [UInt32: Int] {
       wait(1000)
       var frames: [UInt32: Int] = [:]

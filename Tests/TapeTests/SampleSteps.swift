@@ -285,7 +285,8 @@ enum SampleSteps {
     .event(.connectionEnded(.iceFailed)),
   ]
 
-  /// One step per input; each is followed by all outputs, and deadlines vary.
+  /// One step per input. Every third step has all outputs, the others at most three; peers and
+  /// deadlines vary.
   static var all: [StepRecord] {
     inputs.enumerated().map { index, input in
       StepRecord(

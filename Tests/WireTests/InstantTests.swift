@@ -18,7 +18,8 @@ struct InstantTests {
     #expect(moved == Instant(nanoseconds: -999_999_995) && moved < instant)
   }
 
-  /// A time from a peer or a file may have any value, so it is clamped.
+  /// A time from a peer or a file may have any value, so arithmetic stops at
+  /// the bounds instead of overflowing.
   @Test func overflowStopsAtTheBounds() {
     let one = Interval(nanoseconds: 1)
     #expect(Self.last + one == Self.last)

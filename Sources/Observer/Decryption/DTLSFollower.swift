@@ -223,7 +223,7 @@ package struct DTLSFollower: Sendable {
   private mutating func read(
     _ text: [UInt8], from end: Int, _ log: NSSKeyLog, _ events: inout [Event]
   ) {
-    // A new association begins with sequence number 0 and another random.
+    // A new association begins with sequence number 0 and a different random.
     if let known = facts?.clientRandom, let hello = DTLSFollower.firstClientHello(text),
       hello != known
     {

@@ -137,7 +137,7 @@ package final class DebugSession {
     {
       try activate { $0.step < wanted }
     }
-    // If a checkpoint is exactly there, nothing has to run.
+    // If a checkpoint is just before the wanted step, nothing has to run.
     if position.step < wanted - 1 { try walk(until: [], before: wanted) }
   }
 

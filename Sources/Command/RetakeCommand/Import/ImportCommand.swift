@@ -7,7 +7,7 @@ import Observer
 import Tape
 import Wire
 
-/// Imports the calls in a packet capture as takes.
+/// Imports packet captures, packet recordings and other stacks' reports as takes.
 struct ImportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",

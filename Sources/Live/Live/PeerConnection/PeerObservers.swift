@@ -190,7 +190,8 @@ final class PeerObservers: Sendable {
   func stateStream() -> AsyncStream<PeerConnectionStates> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: PeerConnectionStates.self, bufferingPolicy: .bufferingNewest(1))
-    // Yield the current states along with registering, so that no change is missed.
+    // Yield the current states and register the reader under one lock, so that no change is missed
+    // in between.
     state.withLock { state in
       continuation.yield(state.states)
       guard !state.isFinished else { return continuation.finish() }

@@ -170,7 +170,7 @@ public final class RTCVideoTrack: RTCMediaStreamTrack {
       for place in core.outlets { place.connection.send(upright, on: place.transceiver) }
     }
     guard !renderers.isEmpty else { return }
-    // A disabled track is displayed black as well.
+    // A disabled track is also black locally, as the peer sees it.
     let shown =
       isEnabled
       ? frame

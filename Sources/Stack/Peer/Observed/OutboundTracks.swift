@@ -150,7 +150,7 @@ struct OutboundTrack {
     return track.kind == nil ? [] : early.removeAll().map(\.packet)
   }
 
-  /// Counts and stores a packet if its codec is unknown; returns false otherwise.
+  /// Counts and stores a packet while the stream's kind is unknown; returns false once it is known.
   mutating func hold(_ packet: SeenPacket) -> Bool {
     guard track.kind == nil else { return false }
     var counted =

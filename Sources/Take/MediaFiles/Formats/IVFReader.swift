@@ -6,7 +6,7 @@ import Wire
 package enum IVFError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The file does not begin with an IVF header.
   case notIVF
-  /// An unsupported codec, by its four letters.
+  /// The codec with this FourCC is not supported.
   case codec(String)
   /// A video frame whose stated size is implausibly large.
   case tooLong

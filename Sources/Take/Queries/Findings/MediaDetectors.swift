@@ -185,8 +185,8 @@ extension FindingRule {
           facts.isAgreed(stream.peer, .inbound, stream.kind, at: gap.from)
         else { continue }
         guard try !wasEnded(stream, gap.from, to, connection) else { continue }
-        // If more packets seem to be missing than can have been sent, the sequence numbers
-        // restarted.
+        // If more packets seem to be missing than could have been sent, the sequence numbers must
+        // have restarted.
         let isPossible = gap.missing <= 32_767 && gap.missing <= (to -| gap.from) / 500_000
         let missing = isPossible ? gap.missing : 0
         found.append(

@@ -24,7 +24,7 @@ package struct Redactor {
     package var isExecuted: Bool
     /// Why a replay of the new take cannot run the stack; nil if it can.
     package var reason: String?
-    /// The number of originals that the new take was searched for; none was found.
+    /// How many of the replaced texts the new take was searched for; none was found.
     package var searched: Int
     /// A sentence about what a replay of the new take proves.
     package var sentence: String

@@ -254,7 +254,7 @@ private enum OrderWords {
     }
   }
 
-  /// Describes an order about a connection as a whole; nil for other orders.
+  /// Describes an order to a connection that is not about its media; nil for other orders.
   private static func connection(_ name: String, _ number: Int64, _ with: JSONValue) -> String? {
     let first = with["_0"] ?? .null
     switch name {
