@@ -686,8 +686,8 @@ FROM channel AS made LEFT JOIN (
 ) AS total ON total.peer = made.peer AND total.channel = made.channel
 GROUP BY made.peer, made.channel;
 
--- RTP streams on the wire, from the first to the last packet. Their loss, over all payload types of
--- the SSRC, is the figure of `retake summary` and of the page.
+-- RTP streams on the wire, from the first to the last packet. Loss is counted over all payload
+-- types of the SSRC, and is the number that `retake summary` and the page show.
 CREATE VIEW stream AS
 WITH
   weight AS (

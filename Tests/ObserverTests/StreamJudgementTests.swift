@@ -128,8 +128,8 @@ struct StreamJudgementTests {
     #expect(meanings.last?.codec == "red" && meanings.last?.kind == .audio, "\(meanings)")
   }
 
-  /// Video that browsers send with ULPFEC starts each packet with its payload type, which looks
-  /// like a NAL unit header.
+  /// With ULPFEC, browsers send video inside RED: each payload begins with the inner payload type,
+  /// which looks like a NAL unit header.
   @Test(arguments: [true, false])
   func redundantVideoIsRecognised(_ isFromItsBeginning: Bool) throws {
     var stream = SyntheticStream(type: 122)

@@ -74,8 +74,7 @@ struct CodecTests {
     }
   }
 
-  /// Decodable codecs precede others, and a take that lists no codecs supports only decodable
-  /// codecs.
+  /// Codecs that are always decoded come before those that are passed through.
   @Test func theTableIsInOrder() {
     for kind in [MediaKind.audio, .video] {
       let passed = Codec.all.filter { $0.kind == kind }.map(\.isPassedThrough)

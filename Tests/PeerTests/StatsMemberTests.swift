@@ -268,7 +268,7 @@ struct StatsMemberTests {
     call.addMedia()
     call.negotiate()
     call.run(for: .seconds(1))
-    // An input from the peer shows the pair's addresses.
+    // The peer's event about the candidate pair contains the pair's addresses.
     var ends: (local: SocketAddress, remote: SocketAddress)?
     for (_, event) in call.events[0] {
       guard case .candidatePair(let pair) = event, let remote = pair.remote.address else {

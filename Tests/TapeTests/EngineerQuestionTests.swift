@@ -367,7 +367,7 @@ struct EngineerQuestionTests {
     #expect(schema.completions(of: "SELECT * FROM packet_l") == ["packet_life"])
   }
 
-  /// Retransmissions have their originals' timestamps, so their spacing says nothing about the path.
+  /// Retransmissions have their originals' timestamps, so their spacing says nothing about a path.
   ///
   /// An observer gives them a track, which other takes do not.
   @Test(

@@ -124,7 +124,7 @@ struct FindingPartTests {
     for text in [found.text(), summary.text(named: "a.take")] {
       let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
       for line in lines { #expect(line.count <= 100, "\(line)") }
-      // The further lines of a symptom are below its text.
+      // A symptom's continuation lines are indented to align with its text.
       let place = try #require(lines.firstIndex { $0.contains("-> Freeze, ") })
       let indent = try #require(lines[place].firstRange(of: "-> ")?.upperBound)
       let column = lines[place].distance(from: lines[place].startIndex, to: indent)

@@ -285,8 +285,9 @@ enum SampleSteps {
     .event(.connectionEnded(.iceFailed)),
   ]
 
-  /// One step per input. Every third step has all outputs, the others at most three; peers and
-  /// deadlines vary.
+  /// One step per input.
+  ///
+  /// Every third step has all outputs, the others at most three; peers and deadlines vary.
   static var all: [StepRecord] {
     inputs.enumerated().map { index, input in
       StepRecord(

@@ -286,6 +286,7 @@ package actor PageService {
 
 /// The script that records a page, for the page to include or for the extension to inject.
 package struct RecorderScript: Sendable {
+  /// What the script sends, how often, and where.
   package struct Configuration: Hashable, Sendable {
     /// The WebSocket's address, with the token in its query.
     package var address: String

@@ -34,6 +34,7 @@ package final class TLSSession {
   /// A handshake's progress.
   package enum Progress { case waiting, done, failed }
 
+  /// The outcome of reading: decrypted bytes, or why there are none.
   package enum Reading {
     case bytes([UInt8])
     case waiting

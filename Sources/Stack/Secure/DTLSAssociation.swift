@@ -29,8 +29,8 @@ final class DTLSAssociation {
   var acceptsCertificate: ([UInt8]) -> Bool = { _ in false }
 
   private let entropy: EntropyStream
-  /// The stream from which certificates are being drawn; nil at other times, and if they are drawn
-  /// from `entropy`.
+  /// The source of randomness while a certificate is being generated; nil otherwise, or if `entropy`
+  /// is used for that.
   private var certificateEntropy: EntropyStream?
   private(set) var handle: OpaquePointer?
   /// Local certificates in DER.

@@ -103,6 +103,7 @@ struct PeerLabels: Sendable {
   subscript(peer: Int64) -> String? { entries.first { $0.peer == peer }?.label }
 }
 
+/// The peers of a take, for callers that need only their numbers and labels.
 package enum TakePeers {
   /// Returns the numbers and labels of all peers, in order.
   package static func all(in path: String) throws(TapeError) -> [(number: Int64, label: String)] {

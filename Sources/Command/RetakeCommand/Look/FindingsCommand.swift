@@ -29,8 +29,8 @@ struct FindingOptions: ParsableArguments {
     guard FileBytes.kind(of: rules) != nil else {
       throw CommandFailure(
         .noSuchFile,
-        "--rules \(rules): there is no such file; it is a JSON list of rules, as the article Findings "
-          + "describes")
+        "--rules \(rules): there is no such file; it is a JSON list of rules, as the article "
+          + "Findings describes")
     }
     return try reading { () throws(TapeError) in try FindingRuleFile.rules(path: rules) }
   }

@@ -72,8 +72,8 @@ struct RecordDemo: AsyncParsableCommand {
     }
     if isVirtual, let option = options.session.networkOption {
       throw ValidationError(
-        "\(option) has no effect on the virtual network, which --loss, --delay, --jitter and --seed "
-          + "select: leave one out.")
+        "\(option) has no effect on the virtual network, which --loss, --delay, --jitter and "
+          + "--seed select: leave one out.")
     }
     if let codec = options.videoCodec?.name, let reason = LibraryCodecs.missingEncoder(codec) {
       let encoded = Codec.all.map(\.name).filter {

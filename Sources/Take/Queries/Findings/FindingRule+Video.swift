@@ -157,8 +157,8 @@ extension FindingRule {
       \(gaps)
       SELECT freeze.peer AS peer, freeze.from_ns AS from_ns, freeze.to_ns AS to_ns,
         'video track ' || freeze.track || ' froze for ' || CAST(round(gap_ms) AS INTEGER)
-          || ' ms; the frames before it lasted ' || CAST(round(mean_ms) AS INTEGER) || ' ms on average'
-          AS evidence
+          || ' ms; the frames before it lasted ' || CAST(round(mean_ms) AS INTEGER)
+          || ' ms on average' AS evidence
       FROM freeze LEFT JOIN gap
         ON gap.peer = freeze.peer AND gap.track = freeze.track AND gap.to_ns = freeze.to_ns
         AND gap.from_ns = freeze.from_ns

@@ -60,7 +60,8 @@ extension FindingRule {
               + (isWhole
                 ? ""
                 : " from \(decimal(Double(run.lowerBound) / 1e9)) to "
-                  + "\(decimal(Double(run.upperBound) / 1e9)) s, \(stream.lost) of \(stream.expected) "
+                  + "\(decimal(Double(run.upperBound) / 1e9)) s, "
+                  + "\(stream.lost) of \(stream.expected) "
                   + "(\(percent(stream.lost, of: stream.expected))) over the whole call")
               + (repaired > 0 ? "; \(counted(repaired, "retransmission")) arrived" : ""),
             ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,

@@ -232,8 +232,8 @@ struct FindingTree {
 
   /// A symptom may begin up to this long before its cause, in nanoseconds.
   ///
-  /// Values per second begin with the second, and a freeze begins with the frame before the lost
-  /// frame.
+  /// A value per second is timed from the start of its second, and a freeze from the frame before
+  /// the lost one, so both can start before their cause.
   private static let lead: Int64 = 1_200_000_000
   /// A symptom may begin up to this long after its cause ended, in nanoseconds.
   private static let lag: Int64 = 3_000_000_000

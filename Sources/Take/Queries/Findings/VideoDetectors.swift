@@ -12,8 +12,8 @@ extension FindingRule {
       let length = Int64((Double(gap.length) / 1e6).rounded())
       return Detection(
         "freeze", peer: gap.peer, from: gap.from, to: gap.to,
-        "froze for \(length) ms; the frames before it lasted \(Int64((mean / 1e6).rounded())) ms on "
-          + "average",
+        "froze for \(length) ms; the frames before it lasted "
+          + "\(Int64((mean / 1e6).rounded())) ms on average",
         ssrc: gap.ssrc, track: gap.track, direction: .inbound, kind: "video",
         impact: FindingImpact(frozen: gap.seconds))
     }

@@ -16,7 +16,7 @@ enum SQLiteFunctions {
     --                   in all rows of a group
     -- median(x)         percentile(x, 50)
     -- stddev(x)         the standard deviation of a sample (n - 1); NULL for fewer than two values
-    -- x REGEXP pattern  whether a text contains what an extended regular expression of POSIX matches,
+    -- x REGEXP pattern  whether a text contains a match of a POSIX extended regular expression,
     --                   with \\d, \\w, \\s and \\b; also regexp(pattern, x)
     --
     -- The first three are aggregates and leave NULL out:
