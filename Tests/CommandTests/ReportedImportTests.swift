@@ -67,13 +67,13 @@ struct ReportedImportTests {
     let path = try await Self.imported(Self.rtcstats, "a.txt", folder)
     let outcome = try await Tool.run(
       "sql", path, "SELECT DISTINCT direction, type FROM description ORDER BY 1 DESC", "--csv")
-    #expect(outcome.output == "direction,type\nout,offer\nin,answer\n", "\(outcome.errors)")
+    #expect(outcome.output == "direction,type\r\nout,offer\r\nin,answer\r\n", "\(outcome.errors)")
     let lines = try await Tool.run(
       "sql", path, "SELECT count(*) > 3 AS many FROM sdp_line WHERE mid = '0'", "--csv")
-    #expect(lines.output == "many\n1\n", "\(lines.errors)")
+    #expect(lines.output == "many\r\n1\r\n", "\(lines.errors)")
     let steps = try await Tool.run(
       "sql", path, "SELECT count(*) AS steps FROM milestone WHERE name LIKE '% offer'", "--csv")
-    #expect(steps.output == "steps\n1\n", "\(steps.errors)")
+    #expect(steps.output == "steps\r\n1\r\n", "\(steps.errors)")
   }
 
   @Test func anRtcstatsDumpFoldsIntoWholeReports() async throws {

@@ -47,10 +47,10 @@ struct SQLCommandTests {
   /// A packet of an observed call is one row for both of its ends, and each request for it counts
   /// once at each end.
   @Test func aRequestForAnObservedPacketCountsOnce() async throws {
-    let made = try await Takes.lossyCall()
+    let made = try await Takes.virtual("--loss", "10", "--delay", "30", "--seed", "5")
     let folder = try Folder()
     let (capture, take) = (folder.file("a.pcapng"), folder.file("a.take"))
-    let export = try await Tool.run("export", made.path, "--pcap", capture, "--peer", "2")
+    let export = try await Tool.run("export", made.path, "--pcapng", capture, "--peer", "2")
     #expect(export.status == 0, "\(export.errors)")
     let imported = try await Tool.run("import", capture, "--out", take)
     #expect(imported.status == 0, "\(imported.errors)")
@@ -62,7 +62,7 @@ struct SQLCommandTests {
       FROM lost_packet WHERE direction = 'in'
       """
     let outcome = try await Tool.run("sql", take, query, "--csv")
-    #expect(outcome.output == "some,once\n1,1\n", "\(outcome.output)\(outcome.errors)")
+    #expect(outcome.output == "some,once\r\n1,1\r\n", "\(outcome.output)\(outcome.errors)")
   }
 
   /// The two ends of one call in two takes, on one clock.
