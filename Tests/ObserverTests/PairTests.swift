@@ -169,10 +169,10 @@ struct PairTests {
     var observer = Observer()
     var call = SyntheticCall()
     call.connect(&observer, tuple)
+    for number in 0..<20 { call.send(Messages.rtp(number), tuple, to: &observer) }
     for datagram in hello(offersSRTP: true, fragments: 1) {
       call.send(datagram, tuple, to: &observer)
     }
-    for number in 0..<20 { call.send(Messages.rtp(number), tuple, to: &observer) }
     let begun = try #require(call.seen.states.last { $0.machine == "dtls" && $0.end == 0 })
     var other = tuple
     (other.source.port, other.destination.port) = (7000, 7001)

@@ -29,8 +29,8 @@ final class DTLSAssociation {
   var acceptsCertificate: ([UInt8]) -> Bool = { _ in false }
 
   private let entropy: EntropyStream
-  /// The source of randomness while a certificate is being generated; nil otherwise, or if `entropy`
-  /// is used for that.
+  /// The source of randomness while a certificate is being generated; nil otherwise, or if
+  /// `entropy` is used for that.
   private var certificateEntropy: EntropyStream?
   private(set) var handle: OpaquePointer?
   /// Local certificates in DER.

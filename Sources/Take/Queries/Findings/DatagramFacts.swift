@@ -251,8 +251,8 @@ package struct DatagramFacts: Sendable {
 }
 
 extension CallFacts {
-  /// Returns how many handshake messages of each end did not arrive, to end a sentence; empty if the
-  /// take does not have both ends, or if all messages arrived.
+  /// Returns how many handshake messages of each end did not arrive, to end a sentence; empty if
+  /// the take does not have both ends, or if all messages arrived.
   func lostHandshakeMessages(of peer: Int64, from: Int64, to: Int64) -> String {
     guard let other = self.peer(peer)?.other else { return "" }
     func count(_ peer: Int64, _ direction: WireDirection) -> Int {
