@@ -268,24 +268,38 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
   /// Offers the client the recorded sender's later descriptions at their times.
   ///
   /// Each waits until the one before is answered, and until no offer of the client or the server is
-  /// open.
+  /// open. So the last ones may be late, and get some time after the last packet.
   private func offerChanges(of player: ReenactmentPlayer) async {
-    while !player.isOver {
+    var limit: Instant?
+    while true {
       var pause = Self.pauseMaximum
+      var isDue = false
       let current = part.withLock { $0 }
       if let current, current.player === player, current.client.offer != nil,
         let began = player.began
       {
-        guard current.changes < plan.changes.count else { return }
-        let change = plan.changes[current.changes]
-        let left = began + change.distance - clock.now
-        if left <= .zero, current.offer == nil { await offer(change, in: current) }
-        if left > .zero { pause = min(pause, left) }
+        guard current.isChanging || current.changes < plan.changes.count else { return }
+        isDue = current.isChanging
+        if !isDue {
+          let change = plan.changes[current.changes]
+          let left = began + change.distance - clock.now
+          isDue = left <= .zero
+          if isDue, current.offer == nil { await offer(change, in: current) }
+          if !isDue { pause = min(pause, left) }
+        }
+      }
+      if player.isOver {
+        let last = limit ?? clock.now + Self.patience
+        limit = last
+        let isOpen = current?.leg.connectionState == .connected
+        guard isDue, isOpen, clock.now < last else { return }
       }
       guard (try? await Task.sleep(for: .nanoseconds(pause.nanoseconds))) != nil else { return }
     }
   }
 
+  /// How long descriptions that are due may be late after the last packet.
+  private static let patience = Interval.seconds(10)
   private static let pauseMaximum = Interval.milliseconds(20)
 
   private func offer(_ change: ReenactmentPlan.Change, in current: Part) async {
@@ -312,9 +326,11 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
   private func watch(_ part: Part) {
     notice("call \(part.call) is played")
     let (limit, player) = (connectionLimit, part.player)
-    if !plan.changes.isEmpty { Task { [weak self] in await self?.offerChanges(of: player) } }
+    let changes =
+      plan.changes.isEmpty ? nil : Task { [weak self] in await self?.offerChanges(of: player) }
     Task { [finish] in
       for await _ in player.ended { break }
+      await changes?.value
       finish.yield()
     }
     Task { [weak self] in
