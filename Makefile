@@ -178,7 +178,7 @@ redactions: deps
 	$(PYTHON) Tests/Redactions/run.py --retake .build/debug/retake
 
 # Breaks the behaviour behind rows of the client SDK table (sdk-table): each row's test must then
-# fail. ROWS=KA5,TW7 selects rows; ROWS=turn selects a twentieth of them, a different one at each
+# fail. ROWS=KA5,TW7 selects rows; ROWS=turn selects a fortieth of them, a different one at each
 # commit.
 ROWS ?=
 rows: deps deps-test

@@ -6,7 +6,7 @@ without its switch, and has to fail or time out with it.
 
     rows.py             all supported rows
     rows.py KA5,TW7     these rows
-    rows.py turn        a twentieth of them, another twentieth in each commit
+    rows.py turn        a fortieth of them, another fortieth in each commit
 """
 
 import json
@@ -24,7 +24,7 @@ from changes import CHANGES
 from copy_of_sources import COPY, ROOT
 
 # Every row is tested once in this many commits.
-TURNS = 20
+TURNS = 40
 # The time limit for running a test with its switch not set, in seconds.
 PATIENCE = 600
 
