@@ -195,7 +195,7 @@ package final class VirtualCall {
 
   /// Stalls a peer's process.
   ///
-  /// Datagrams that arrive and deadlines that fall due meanwhile are handled when the process
+  /// Datagrams that arrive in the meantime, and deadlines that pass, are handled when the process
   /// resumes. Do not call the peer before then.
   package func stall(_ peer: Int, for interval: Interval) {
     stalls[peer] = (now + interval, stalls[peer]?.arrivals ?? [])

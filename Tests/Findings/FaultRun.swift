@@ -72,7 +72,7 @@ struct FaultRun {
       seconds: Date().timeIntervalSince(began))
   }
 
-  /// Makes a call without faults, in which a finding worse than "low" is a false alarm.
+  /// Makes a call without faults; any finding worse than "low" is a false alarm.
   func good(_ kind: GoodKind, seed: UInt64) throws -> JudgedCall {
     let began = Date()
     let path = "\(folder)/good-\(kind.rawValue)-\(seed).take"

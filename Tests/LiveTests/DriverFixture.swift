@@ -52,7 +52,7 @@ final class ScriptedEngine: PeerEngine {
 }
 
 extension PeerInput {
-  /// A short description of the input.
+  /// A word for the kind of input, so that tests can compare sequences of inputs.
   var word: String {
     switch self {
     case .genesis: "genesis"

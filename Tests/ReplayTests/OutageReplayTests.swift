@@ -53,7 +53,7 @@ struct OutageReplayTests {
     #expect(found == number, "\(query)")
   }
 
-  /// Gives each peer a second interface, besides the wired one.
+  /// Adds a second interface to each peer, besides the wired one.
   private func addMobile(_ call: VirtualCall) {
     for peer in 0..<2 {
       call.step(peer, .interfaces([OutageReplayTests.wired[peer], OutageReplayTests.mobile[peer]]))

@@ -5,7 +5,7 @@ import SDP
 import Synchronization
 import Testing
 
-/// Runs the same call logic with a live peer and with a take of that call.
+/// Tests that the same call logic works with a live peer and with a take of that call.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct ClientTests {
   /// The application around a client, which passes its candidates to the other client.
   private final class App: CallClientDelegate {

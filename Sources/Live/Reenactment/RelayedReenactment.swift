@@ -27,7 +27,7 @@ package final class RelayedReenactment: FarEndStandIn, Reenacting {
     var player: ReenactmentPlayer
     var client: StandInClient
     var agreement: Agreement
-    /// The last offer to the client, until the client has answered.
+    /// The offer that the client has not answered yet; nil if there is none.
     var offer: SDPDocument?
     /// The last description for the client, without a transport.
     var described: SDPDocument

@@ -347,7 +347,7 @@ public struct BearerToken: Hashable, Sendable {
   /// Compares the token with another in a time that does not depend on where they differ.
   func equals(_ given: Substring) -> Bool { given.utf8.equalsInConstantTime(text.utf8) }
 
-  /// Returns the response to a request with a wrong token or without a token.
+  /// Returns the refusal of a request whose token is wrong or missing.
   func refusal(given: Substring?) -> HTTPResponse {
     let sentence =
       given == nil

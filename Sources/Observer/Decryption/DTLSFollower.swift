@@ -179,7 +179,7 @@ package struct DTLSFollower: Sendable {
         if case .plain(let plain) = record, plain.type == ContentType.alert {
           events.append(.alert(from: end, description: nil))
         }
-        // Records of epoch 3, and application data, imply that the handshake is over.
+        // A record of epoch 3, or one with application data, shows that the handshake is over.
         if case .unified(let unified) = record, unified.epochBits == 3 { finish(end, &events) }
         if case .plain(let plain) = record, plain.type == ContentType.applicationData {
           finish(end, &events)

@@ -136,7 +136,7 @@ struct FrameAssembler {
     return videoFrames
   }
 
-  /// Gives up all packets up to one that can no longer be recovered.
+  /// Abandons all packets up to one that can no longer be recovered.
   mutating func abandon(through sequence: Int64) {
     guard let floor, sequence > floor else { return }
     needsKey = true

@@ -167,7 +167,7 @@ extension ICEAgent {
     if remoteSide.hasChanges { progress.begin(at: now) }
   }
 
-  /// Gives up checking if every pair failed and no other pair can appear, or after a long time
+  /// Stops checking if every pair failed and no other pair can appear, or after a long time
   /// without success.
   private mutating func checkPatience() {
     guard let end = progress.patienceEnd, !progress.hasFailed else { return }

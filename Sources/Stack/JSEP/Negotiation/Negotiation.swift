@@ -125,7 +125,7 @@ package struct Negotiation {
     transceiverTable.change(index) { $0.prefer(preferences) }
   }
 
-  /// Requests data channels; this needs negotiation unless the session already has them (W3C
+  /// Adds data channels to the session with the next negotiation, unless it already has them (W3C
   /// createDataChannel).
   package mutating func wantData() { wishes.wantData() }
 

@@ -152,7 +152,7 @@ struct SendQueues {
     return chunk
   }
 
-  /// Creates a chunk that is never sent, to end a message that was abandoned in the middle.
+  /// Creates the last chunk of a message that was abandoned in the middle; it is never sent.
   mutating func makeEnd(of message: OutgoingMessage, _ place: Int, number: UInt32) -> SentChunk {
     var end = chunk(
       of: message, place, flags: message.ordered ? .end : [.end, .unordered], number: number)

@@ -184,7 +184,7 @@ package struct Finding: Sendable {
   package var side: FindingSide?
   /// The side's name to display, such as `network` or an end's name.
   package var sideWords = ""
-  /// The rule's severity, for detections that have no severity of their own.
+  /// The severity of detections that do not state their own.
   package var usualSeverity = FindingSeverity.medium
 
   package var fromNanoseconds: Int64 { detections.map(\.fromNanoseconds).min() ?? 0 }

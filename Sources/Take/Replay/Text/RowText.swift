@@ -10,7 +10,6 @@ import Wire
 struct RowText {
   /// The layer that the row belongs to, such as `ice` or `media`.
   let layer: String
-  /// The row on one line.
   let title: String
 
   init(_ rows: RowList, _ row: Int, isInput: Bool = false) {
