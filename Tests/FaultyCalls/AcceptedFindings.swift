@@ -31,6 +31,7 @@ package enum AcceptedFindings {
     .audioLoss: ["loss", "loss-at-peer", "loss-burst"],
     .videoLoss: ["loss", "loss-at-peer", "loss-burst"],
     .loss: ["loss", "loss-at-peer", "loss-burst"],
+    .lossyPath: ["loss", "loss-at-peer", "loss-burst"],
     .lossBurst: ["loss-burst", "loss", "loss-at-peer"],
     .mediaDeadOneWay: ["one-way-media", "stream-gap", "sent-not-arriving"],
     .repairsLost: ["repairs-missing", "no-repair"],

@@ -14,7 +14,7 @@ package enum FaultKind: String, CaseIterable, Sendable {
   case requestsUnanswered, dataBehindLoss
   // Further faults of firewalls, NATs and middleboxes.
   case blockedOneWay, addressChanges, largePacketsLost, corruptPackets, shortOutages, delayOneWay
-  case mediaClockJumps, wallClockJumps, channelStaysClosed
+  case mediaClockJumps, wallClockJumps, channelStaysClosed, lossyPath
   // Further faults of signaling and servers.
   case wrongRoles, wrongMapping, wrongPassword, candidatesLost, relayExpires, serverSilent
   case switchedOff
@@ -118,6 +118,8 @@ extension FaultKind {
     case .bandwidthLine, .tinyBitrate, .encoderStops, .relayExpires, .serverSilent:
       return [nil, culprit]
     case .rtcpLost: return [nil, victim]
+    // One end alone may see no media at all, and then only that checks stay unanswered.
+    case .lossyPath: return [nil]
     default: return [nil, culprit, victim]
     }
   }

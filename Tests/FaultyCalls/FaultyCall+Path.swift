@@ -8,6 +8,7 @@ extension FaultyCall {
     switch plan.kind {
     case .audioLoss, .videoLoss, .loss, .repairsLost, .lossBurst, .mediaDeadOneWay, .rtcpLost:
       prepareLoss()
+    case .lossyPath: prepareLossyPath()
     case .bottleneck, .jitter, .reordering, .duplicates, .longDelay: prepareDelay()
     case .deadPath: prepareDeadPath()
     case .consentLost: prepareConsent()
@@ -58,6 +59,21 @@ extension FaultyCall {
       words = "no RTCP for \(plan.length) ms"
       lose([.rtcp], perMille: 1_000, minimum: 4, share: 0)
     }
+  }
+
+  /// Loses packets of every protocol in both directions, from the call's first packet on.
+  private mutating func prepareLossyPath() {
+    let share = plan.scaled(250, 650)
+    words = "\(share / 10) % of everything in both directions"
+    let chance = chance
+    arrange = { driven in
+      driven.box.treat = { _, _, _, _ in
+        guard chance.happens(perMille: share) else { return nil }
+        driven.box.touched += 1
+        return []
+      }
+    }
+    isTouched = { $0.box.touched >= 100 }
   }
 
   private mutating func prepareDelay() {

@@ -39,6 +39,15 @@ struct GeneratedFaultTests {
     #expect(found.findings.first?.id == id, "\(found.text())")
   }
 
+  /// A path that loses packets of every protocol is named as loss, whatever does not work because of
+  /// it: the handshake, a data channel, the media of one direction.
+  @Test(arguments: [0, 500, 1_000], [UInt64(70), 71, 72])
+  func aPathThatLosesMuchOfEverythingIsNamed(severity: Int, seed: UInt64) throws {
+    let found = try found(.lossyPath, [seed], severity: severity, sight: .both)
+    #expect(
+      ["loss", "loss-burst", "loss-at-peer"].contains(found.findings.first?.id), "\(found.text())")
+  }
+
   /// The path drops large packets, for a while or permanently, and only their sender is recorded.
   @Test(arguments: [UInt64(70), 71]) func aSenderAloneNamesASizeLimit(seed: UInt64) throws {
     let found = try found(.largePacketsLost, [seed], sight: .culprit)

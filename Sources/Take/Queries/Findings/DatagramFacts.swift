@@ -11,6 +11,31 @@ package struct DatagramFacts: Sendable {
     package var answered: Int64?
     /// Whether the response was an error.
     package var isRefused = false
+    /// The copies of the request and of its response at both ends.
+    package internal(set) var exchange = Exchange()
+  }
+
+  /// A STUN request and its response, as the take has them at both ends.
+  package struct Exchange: Sendable {
+    /// How often the request and the response were sent, and how often they arrived.
+    package var requests = Copies()
+    package var responses = Copies()
+
+    fileprivate mutating func add(isRequest: Bool, _ direction: WireDirection) {
+      if isRequest { requests.add(direction) } else { responses.add(direction) }
+    }
+  }
+
+  /// How many copies of a message were sent, and how many of them arrived.
+  package struct Copies: Sendable {
+    package var sent: Int64 = 0
+    package var arrived: Int64 = 0
+
+    package var lost: Int64 { max(0, sent -| arrived) }
+
+    fileprivate mutating func add(_ direction: WireDirection) {
+      if direction == .outbound { sent +|= 1 } else { arrived +|= 1 }
+    }
   }
 
   /// A STUN error response that a peer received from a server or the remote peer, or that it sent
@@ -70,13 +95,19 @@ package struct DatagramFacts: Sendable {
   package private(set) var records: [Records] = []
 
   private var transactions: [Transaction: Int] = [:]
+  /// The transactions by their 96 random bits alone, which are the same at both ends.
+  private var exchanges: [TransactionID: Exchange] = [:]
   private var seen: Set<MessageName> = []
   private static let most = 50_000
 
-  private struct Transaction: Hashable {
-    var peer: Int64
+  private struct TransactionID: Hashable {
     var one: UInt64
     var two: UInt32
+  }
+
+  private struct Transaction: Hashable {
+    var peer: Int64
+    var id: TransactionID
   }
 
   private struct MessageName: Hashable {
@@ -117,7 +148,12 @@ package struct DatagramFacts: Sendable {
     // The class bits are interleaved with the method's (RFC 8489 section 5).
     let method = type & 0x000f | (type & 0x00e0) >> 1 | (type & 0x3e00) >> 2
     let name = Transaction(
-      peer: peer, one: number(bytes, 8, 8), two: UInt32(truncatingIfNeeded: number(bytes, 16, 4)))
+      peer: peer,
+      id: TransactionID(
+        one: number(bytes, 8, 8), two: UInt32(truncatingIfNeeded: number(bytes, 16, 4))))
+    if method == 1, exchanges.count < Self.most || exchanges[name.id] != nil {
+      exchanges[name.id, default: Exchange()].add(isRequest: type & 0x0110 == 0, direction)
+    }
     switch (type & 0x0110, direction) {
     case (0x0000, .outbound) where method == 1:
       guard transactions[name] == nil, checks.count < Self.most else { return }
@@ -138,6 +174,13 @@ package struct DatagramFacts: Sendable {
       guard let code = errorCode(bytes), refusals.count < Self.most else { return }
       refusals.append(Refusal(peer: peer, at: at, method: method, code: code))
     default: break
+    }
+  }
+
+  /// Sets the copies of each check, after all datagrams were added.
+  mutating func finish() {
+    for (name, place) in transactions {
+      checks[place].exchange = exchanges[name.id] ?? Exchange()
     }
   }
 
@@ -255,17 +298,26 @@ extension CallFacts {
   /// the take does not have both ends, or if all messages arrived.
   func lostHandshakeMessages(of peer: Int64, from: Int64, to: Int64) -> String {
     guard let other = self.peer(peer)?.other else { return "" }
-    func count(_ peer: Int64, _ direction: WireDirection) -> Int {
-      network.datagrams.messages.count {
-        $0.peer == peer && $0.direction == direction && $0.at >= from && $0.at <= to
-      }
-    }
     let ways = [(peer, other, "its own"), (other, peer, "the remote peer's")]
     let parts = ways.compactMap { sender, receiver, whose -> String? in
-      let (sent, arrived) = (count(sender, .outbound), count(receiver, .inbound))
-      return sent > arrived ? "\(sent - arrived) of \(whose) \(sent)" : nil
+      let messages = handshakeMessages(from: sender, to: receiver, during: from...max(from, to))
+      return messages.lost > 0 ? "\(messages.lost) of \(whose) \(messages.sent)" : nil
     }
     return parts.isEmpty
       ? "" : "; \(parts.joined(separator: " and ")) handshake messages were lost on the way"
+  }
+
+  /// Returns how many handshake messages one end sent to the other, and how many of them were lost.
+  func handshakeMessages(
+    from sender: Int64, to receiver: Int64, during times: ClosedRange<Int64> = .min ... .max
+  ) -> (sent: Int64, lost: Int64) {
+    func count(_ peer: Int64, _ direction: WireDirection) -> Int64 {
+      Int64(
+        network.datagrams.messages.count {
+          $0.peer == peer && $0.direction == direction && times.contains($0.at)
+        })
+    }
+    let sent = count(sender, .outbound)
+    return (sent, max(0, sent -| count(receiver, .inbound)))
   }
 }

@@ -24,6 +24,7 @@ extension FindingRule {
   /// The ids of rules whose detections can cause this rule's detections, most likely first.
   package var allCauses: [String] {
     (Self.networkCauses[id] ?? []) + (Self.perceptionCauses[id] ?? []) + causes
+      + (Self.brokenByLoss.contains(id) ? [Self.loss.id] : [])
   }
 }
 

@@ -306,6 +306,15 @@ extension FindingRule {
     dataBehindLoss, channelNotOpen, estimateLow, pacerDelay,
   ]
 
+  /// The rules about a connection that a path breaks if it loses packets of all protocols; lost
+  /// media alone does not.
+  static let brokenByLoss: Set = [
+    "never-connected", "slow-connect", "slow-handshake", "checks-unanswered", "channel-not-open",
+    "disconnected", "consent-lost", "ice-flapping", "restart-unfinished",
+    "one-way-media", "media-absent", "media-never-came", "sent-not-arriving", "rtcp-silence",
+    "key-frame-requests-unanswered",
+  ]
+
   /// Additional causes for some rules, by the rule's id; they precede the causes that the rule
   /// itself names.
   static let networkCauses: [String: [String]] = [

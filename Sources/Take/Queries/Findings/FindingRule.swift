@@ -220,6 +220,9 @@ package struct Finding: Sendable {
 }
 
 extension Detection {
+  /// Whether the detection is a loss of packets of all protocols, rather than of one stream.
+  var isLossOfPath: Bool { rule == FindingRule.loss.id && ssrc == nil }
+
   package var length: Int64 { toNanoseconds &- fromNanoseconds }
 
   /// Adapts a detection that reaches beyond a selected part of the take.

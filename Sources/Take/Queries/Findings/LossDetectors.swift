@@ -14,6 +14,9 @@ extension FindingRule {
       "few_lost", 8, "packets", "fewer are low where the whole stream lost little; our choice"),
     Threshold("few_share", 1, "%", "of the whole stream is little; our choice"),
     Threshold("burst_share", 70, "%", "of the missing packets in bursts make it one of bursts"),
+    Threshold("path_share", 20, "%", "of the checks make it a loss of all protocols; our choice"),
+    Threshold("path_lost", 8, "checks and responses", "fewer show nothing"),
+    Threshold("path_times", 4, "times", "between which some arrive: no outage; our choice"),
   ]
 
   static let burstThresholds = [
@@ -70,7 +73,35 @@ extension FindingRule {
             severity: isOrdinary(lost, of: (stream.lost, stream.expected), limits) ? .low : nil))
       }
     }
-    return found
+    return found + facts.peers.compactMap { pathLoss(from: $0, facts, limits) }
+  }
+
+  /// Finds a path from a peer that loses packets of every protocol, by the connectivity checks and
+  /// the handshake messages that it loses: they cannot be retransmitted as fast as they are lost,
+  /// and without them there is no connection, or no media whose loss could be counted.
+  ///
+  /// Only a take with both ends shows which of them arrived.
+  private static func pathLoss(
+    from sender: CallFacts.Peer, _ facts: CallFacts, _ limits: Limits
+  ) -> Detection? {
+    guard let receiver = sender.other, !sender.isObserved, !sender.isReported else { return nil }
+    let checks = facts.checksSent(from: sender.number, to: receiver)
+    guard let first = checks.times.first, let last = checks.times.last,
+      Double(checks.lost) >= limits["path_lost"], checks.times.count >= limits.count("path_times"),
+      Double(checks.lost) * 100 >= limits["path_share"] * Double(checks.sent)
+    else { return nil }
+    let messages = facts.handshakeMessages(from: sender.number, to: receiver)
+    let lost = checks.lost +| messages.lost
+    let isHandshakeLost = messages.lost > 0
+    return Detection(
+      "loss", peer: receiver, from: first, to: last,
+      "\(checks.lost) of \(checks.sent) connectivity checks and responses"
+        + (isHandshakeLost ? " and \(messages.lost) of \(messages.sent) handshake messages" : "")
+        + " lost (\(percent(lost, of: checks.sent +| (isHandshakeLost ? messages.sent : 0))))",
+      direction: .inbound,
+      impact: FindingImpact(
+        share: Double(checks.lost) / Double(max(checks.sent, 1)), count: lost),
+      severity: .high)
   }
 
   static func findBursts(
@@ -268,5 +299,41 @@ extension CallFacts {
       $0.role == .repair && $0.original == stream.ssrc && $0.peer == stream.peer
         && $0.direction == stream.direction
     }.reduce(0) { $0 +| Int64(sum(of: $1, from: from, to: to).packets) }
+  }
+}
+
+extension CallFacts {
+  /// Returns how many copies of connectivity checks and of responses to checks one end sent to the
+  /// other, how many of them were lost, and when the path lost them: each time begins after a
+  /// copy arrived.
+  ///
+  /// Candidate pairs through which nothing arrived do not count, nor what a pair lost before its
+  /// first and after its last arrival: such a pair is blocked, or it ended.
+  fileprivate func checksSent(
+    from sender: Int64, to receiver: Int64
+  ) -> (sent: Int64, lost: Int64, times: [Int64]) {
+    var paths: [Int64: [(at: Int64, copies: DatagramFacts.Copies)]] = [:]
+    for check in network.datagrams.checks {
+      if check.peer == sender {
+        paths[check.path, default: []].append((check.at, check.exchange.requests))
+      } else if check.peer == receiver {
+        paths[check.path, default: []].append((check.at, check.exchange.responses))
+      }
+    }
+    var (sent, lost, times): (Int64, Int64, [Int64]) = (0, 0, [])
+    for path in paths.keys.sorted() {
+      let copies = paths[path] ?? []
+      guard let first = copies.firstIndex(where: { $0.copies.arrived > 0 }),
+        let last = copies.lastIndex(where: { $0.copies.arrived > 0 })
+      else { continue }
+      var isLosing = false
+      for one in copies[first...last] {
+        sent +|= one.copies.sent
+        lost +|= one.copies.lost
+        if one.copies.lost > 0, !isLosing || one.copies.arrived > 0 { times.append(one.at) }
+        isLosing = one.copies.lost > 0
+      }
+    }
+    return (sent, lost, times.sorted())
   }
 }

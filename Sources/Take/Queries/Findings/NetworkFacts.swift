@@ -95,6 +95,7 @@ package struct NetworkFacts: Sendable {
     try sending.prepare(connection)
     try channels.prepare(connection)
     try readDatagrams(connection, facts)
+    datagrams.finish()
     sending.finish(datagrams.checks, facts)
     for place in timings.indices { timings[place].finish() }
     let endpoints = Set(facts.peers.filter { !$0.isObserved }.map(\.actor))

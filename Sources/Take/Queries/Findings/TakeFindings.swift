@@ -284,7 +284,7 @@ struct FindingTree {
   private mutating func findParents() {
     var places: [String: [Int]] = [:]
     for place in detections.indices { places[detections[place].rule, default: []].append(place) }
-    for place in detections.indices {
+    for place in detections.indices where !detections[place].isLossOfPath {
       let symptom = detections[place]
       for cause in rules[symptom.rule]?.allCauses ?? [] {
         let candidates = (places[cause] ?? []).filter {
@@ -303,9 +303,15 @@ struct FindingTree {
     }
   }
 
-  /// Returns whether refused packets cannot have caused a later symptom: packets that were
-  /// replayed, or came before the keys, can cause harm only at the time of their refusal.
+  /// Returns whether a cause cannot have caused a symptom, although it is about the same subject.
+  ///
+  /// Packets that were replayed, or came before the keys, can cause harm only at the time of their
+  /// refusal. The loss of one stream's packets does not break a connection; the loss of packets of
+  /// all protocols does.
   private func isHarmless(_ cause: Detection, to symptom: Detection) -> Bool {
+    if cause.rule == FindingRule.loss.id, !cause.isLossOfPath {
+      return FindingRule.brokenByLoss.contains(symptom.rule)
+    }
     guard cause.rule == FindingRule.srtpRefused.id, cause.severity == .low else { return false }
     // Refused packets arrived, so they are not lost on the path.
     return symptom.fromNanoseconds > cause.toNanoseconds || symptom.rule.hasPrefix("loss")
