@@ -70,15 +70,20 @@ extension FindingRule {
     let back = inboundWaits(to: peer, facts)
     // Answers are also late if the remote process stalls, or if the path back holds packets up.
     let silences = facts.network.way(peer.number, .inbound)?.silences ?? []
-    return trips.map { trip in
+    let waits = trips.map { trip in
       let second = trip.at / 1_000_000_000
       let from = trip.at &- trip.nanoseconds
       let silent = silences.reduce(Int64(0)) {
         $0 &+ max(0, min($1.to, trip.at) &- max($1.from, from))
       }
       let wait = (trip.nanoseconds &- best &- silent) / 1000 &- (back[second] ?? 0)
-      return OutboundWait(from: from, to: trip.at, low: wait, wait: wait)
+      return OutboundWait(
+        from: trip.sent, to: trip.sent &+ trip.nanoseconds, low: wait, wait: wait)
     }
+    // Several reports that refer to one sender report measured its way once.
+    var least: [Int64: OutboundWait] = [:]
+    for wait in waits where (least[wait.from]?.wait ?? .max) > wait.wait { least[wait.from] = wait }
+    return least.values.sorted { $0.from < $1.from }
   }
 
   /// A period in which a peer's packets were delayed.

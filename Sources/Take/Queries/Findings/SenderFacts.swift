@@ -19,6 +19,11 @@ package struct SenderFacts: Sendable {
   /// A round trip, measured by a consent check or by a sender report and the block that refers to
   /// it.
   package struct RoundTrip: Sendable, Hashable {
+    /// When the check or the sender report was sent.
+    ///
+    /// That is long before the answer minus the round trip if the remote peer reports on an old
+    /// sender report, because newer ones were lost or wait in a queue.
+    package var sent: Int64
     package var at: Int64
     package var nanoseconds: Int64
   }
@@ -129,7 +134,7 @@ package struct SenderFacts: Sendable {
     for check in checks {
       guard let answered = check.answered, answered >= check.at else { continue }
       roundTrips[check.peer, default: []].append(
-        RoundTrip(at: answered, nanoseconds: answered &- check.at))
+        RoundTrip(sent: check.at, at: answered, nanoseconds: answered &- check.at))
     }
     // The time at which each report was sent, by its peer and NTP time.
     var sent: [Int64: [Int64: Int64]] = [:]
@@ -146,7 +151,8 @@ package struct SenderFacts: Sendable {
       else { continue }
       let length = report.at &- own &- report.sinceLastSent *| 1_000_000_000 / 65_536
       guard length >= 0 else { continue }
-      roundTrips[report.peer, default: []].append(RoundTrip(at: report.at, nanoseconds: length))
+      roundTrips[report.peer, default: []].append(
+        RoundTrip(sent: own, at: report.at, nanoseconds: length))
     }
     for peer in roundTrips.keys {
       roundTrips[peer]?.sort { ($0.at, $0.nanoseconds) < ($1.at, $1.nanoseconds) }
