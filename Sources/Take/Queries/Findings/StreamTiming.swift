@@ -77,6 +77,9 @@ package struct StreamTiming: Sendable {
   /// After a pause of at least `halt`, media captured during it arrives within `burst`.
   private static let halt: Int64 = 150_000_000
   private static let burst: Int64 = 60_000_000
+  /// By how much a sender's clock must run ahead after a stall, in nanoseconds: less than what makes
+  /// a queue.
+  private static let lead: Int64 = 60_000_000
   private static let most = 200_000
 
   init(clockRate: Int64) { self.clockRate = clockRate }
@@ -126,8 +129,10 @@ package struct StreamTiming: Sendable {
     // Later packets of a video frame have its timestamp but were sent after the first, so their
     // delays are not collected.
     delay &+= late
-    if at &- resumed <= Self.burst, delay < leastDelay &- 100_000_000 {
-      ranAhead = true
+    // In the burst, each packet is ahead by one packet more than the one before it, so all of them
+    // are compared with the delays before the stall.
+    if at &- resumed <= Self.burst, delay < leastDelay {
+      ranAhead = delay < leastDelay &- Self.lead
       return Step(numbers: numbers, lateness: late)
     }
     leastDelay = min(leastDelay, delay)
