@@ -94,6 +94,8 @@ extension FindingRule {
     var wait: Int64
     /// Whether all packets were delayed equally.
     var isStep: Bool
+    /// Whether it is so short that a stalled process may have caused it, or a single round trip.
+    var isShort: Bool
   }
 
   static func outboundQueues(
@@ -103,14 +105,15 @@ extension FindingRule {
     var run: [OutboundWait] = []
     func close() {
       defer { run = [] }
-      // Shorter runs may come from a stalled process, or from a single round trip.
-      guard run.count >= 3, let first = run.first, let last = run.last else { return }
+      guard run.count >= (isByFeedback ? 2 : 3), let first = run.first, let last = run.last else { return }
       let inner = (run.count > 4 ? Array(run.dropFirst().dropLast()) : run).map(\.wait).sorted()
       let middle = inner[inner.count / 2]
       let swing = inner[inner.count - 1] &- inner[0]
       // The resolution of feedback reference times is 64 ms.
       let isFlat = swing < max(isByFeedback ? 40_000 : 15_000, middle / (isByFeedback ? 8 : 20))
-      queues.append(OutboundQueue(from: first.from, to: last.to, wait: middle, isStep: isFlat))
+      queues.append(
+        OutboundQueue(
+          from: first.from, to: last.to, wait: middle, isStep: isFlat, isShort: run.count < 3))
     }
     for wait in waits {
       if let last = run.last, wait.low < off || wait.from &- last.to > 8_000_000_000 { close() }
@@ -132,7 +135,9 @@ extension FindingRule {
         guard Double(queue.to &- queue.from) >= limits["least_seconds"] * 1e9 else { continue }
         let (lost, expected) = facts.lossAtPeer(of: peer.number, queue.from, queue.to)
         let isLossy = lost >= 4 && lost *| 50 >= expected
-        guard !queue.isStep || isLossy, isLossy || !followsInboundStep(queue, peer, facts),
+        // A stalled process loses nothing.
+        guard isLossy || !queue.isStep && !queue.isShort,
+          isLossy || !followsInboundStep(queue, peer, facts),
           !isByFeedback || isConfirmed(queue, of: peer, on: limits["feedback_ms"] * 1e6, facts),
           !isJitter(queue, of: peer.number, facts)
         else { continue }
@@ -205,7 +210,7 @@ extension FindingRule {
       let queues = outboundQueues(
         waits, isByFeedback: true, on: Int64(saturating: limits["least_ms"] * 1000),
         off: Int64(saturating: limits["off_ms"] * 1000))
-      for queue in queues where queue.isStep {
+      for queue in queues where queue.isStep && !queue.isShort {
         let (lost, expected) = facts.lossAtPeer(of: peer.number, queue.from, queue.to)
         guard Double(queue.to &- queue.from) >= limits["least_seconds"] * 1e9,
           lost < 4 || lost *| 50 < expected,
