@@ -105,7 +105,8 @@ extension FindingRule {
     var run: [OutboundWait] = []
     func close() {
       defer { run = [] }
-      guard run.count >= (isByFeedback ? 2 : 3), let first = run.first, let last = run.last else { return }
+      guard run.count >= (isByFeedback ? 2 : 3), let first = run.first, let last = run.last
+      else { return }
       let inner = (run.count > 4 ? Array(run.dropFirst().dropLast()) : run).map(\.wait).sorted()
       let middle = inner[inner.count / 2]
       let swing = inner[inner.count - 1] &- inner[0]
