@@ -875,11 +875,11 @@ WITH
   clock AS (
     SELECT track.peer AS peer, track.direction AS direction, track.payload_type AS payload_type,
       track.clock_rate AS clock_rate
-    FROM track JOIN (
+    FROM payload AS track JOIN (
       -- Retransmissions are sent when they are requested, whatever their timestamps.
-      SELECT max("row") AS "row" FROM track WHERE clock_rate > 0 AND codec <> 'rtx'
+      SELECT peer, max("row") AS "row" FROM payload WHERE clock_rate > 0 AND codec <> 'rtx'
       GROUP BY peer, direction, payload_type
-    ) AS newest ON newest."row" = track."row"
+    ) AS newest ON newest."row" = track."row" AND newest.peer = track.peer
   ),
   spaced AS (
     SELECT rtp.peer AS peer, rtp.ssrc AS ssrc, at_ns, clock_rate,
@@ -1229,8 +1229,8 @@ SELECT
   sum(size) AS bytes
 FROM rtp
 WHERE NOT EXISTS (
-  SELECT 1 FROM track
-  WHERE track.peer = rtp.peer AND track.direction = rtp.direction
-    AND track.payload_type = rtp.payload_type AND track.codec <> 'rtx'
+  SELECT 1 FROM payload
+  WHERE payload.peer = rtp.peer AND payload.direction = rtp.direction
+    AND payload.payload_type = rtp.payload_type AND payload.codec <> 'rtx'
 )
 GROUP BY peer, direction, ssrc, payload_type, second;

@@ -22,6 +22,21 @@ SELECT
 FROM packet_store CROSS JOIN path_end
 WHERE path_end.path = packet_store.path AND packet_store.marker_type IS NOT NULL;
 
+-- What each peer's payload types carry: `track`, and for the legs of a relay the tracks of the ends
+-- with which they talk, in the other direction.
+CREATE VIEW payload AS
+SELECT track."row" AS "row", track.peer AS peer, track.at_ns AS at_ns, track.track AS track,
+  track.mid AS mid, track.kind AS kind, track.direction AS direction, track.ssrc AS ssrc,
+  track.codec AS codec, track.payload_type AS payload_type, track.clock_rate AS clock_rate
+FROM track
+UNION ALL
+SELECT track."row", leg.peer, track.at_ns, track.track, track.mid, track.kind,
+  CASE track.direction WHEN 'in' THEN 'out' ELSE 'in' END, track.ssrc, track.codec,
+  track.payload_type, track.clock_rate
+FROM track JOIN peer AS far ON far.peer = track.peer AND far.role = 'observed'
+-- A relay names its legs `near 1` and `far 1`, and the ends `near end 1` and `far end 1`.
+JOIN peer AS leg ON leg.role = 'relay' AND replace(leg.label, ' ', ' end ') = far.label;
+
 -- Sequence numbers in NACKs (RFC 4585 section 6.2.1), one row each.
 CREATE VIEW nack AS
 SELECT
@@ -242,7 +257,7 @@ FROM followed WHERE packets > 0;
 CREATE VIEW repair AS
 WITH
   media AS (
-    SELECT DISTINCT peer, direction, payload_type FROM track WHERE codec <> 'rtx'
+    SELECT DISTINCT peer, direction, payload_type FROM payload WHERE codec <> 'rtx'
   ),
   again AS (
     SELECT rtp."row" AS "row", rtp.step AS step, rtp.peer AS peer, rtp.at_ns AS at_ns,
@@ -463,7 +478,7 @@ FROM rtcp JOIN rtp ON rtp."row" = rtcp."row" WHERE rtcp.type = 'none';
 CREATE VIEW packet_life AS
 WITH
   media AS (
-    SELECT DISTINCT peer, direction, payload_type FROM track WHERE codec <> 'rtx'
+    SELECT DISTINCT peer, direction, payload_type FROM payload WHERE codec <> 'rtx'
   ),
   carried AS (
     SELECT rtp."row" AS "row", rtp.peer AS peer, rtp.direction AS direction, rtp.at_ns AS at_ns,
@@ -574,10 +589,10 @@ WITH
   named AS (
     SELECT stream.peer AS peer, stream.direction AS direction, stream.ssrc AS ssrc,
       stream.payload_type AS payload_type, max(track."row") AS "row"
-    FROM stream JOIN track ON track.peer = stream.peer AND track.direction = stream.direction
+    FROM stream JOIN payload AS track ON track.peer = stream.peer AND track.direction = stream.direction
       AND track.payload_type = stream.payload_type
       AND (track.ssrc = stream.ssrc OR track.ssrc IS NULL OR NOT EXISTS (
-        SELECT 1 FROM track AS other
+        SELECT 1 FROM payload AS other
         WHERE other.peer = stream.peer AND other.direction = stream.direction
           AND other.ssrc = stream.ssrc))
     GROUP BY stream.peer, stream.direction, stream.ssrc, stream.payload_type
@@ -603,7 +618,7 @@ FROM stream
 JOIN peer ON peer.peer = stream.peer
 LEFT JOIN named ON named.peer = stream.peer AND named.direction = stream.direction
   AND named.ssrc = stream.ssrc AND named.payload_type = stream.payload_type
-LEFT JOIN track ON track."row" = named."row"
+LEFT JOIN payload AS track ON track."row" = named."row" AND track.peer = named.peer
 LEFT JOIN loss ON loss.peer = stream.peer AND loss.direction = stream.direction
   AND loss.ssrc = stream.ssrc
 LEFT JOIN person ON person.peer = stream.peer AND person.track = track.track

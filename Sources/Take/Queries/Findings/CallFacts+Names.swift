@@ -6,13 +6,23 @@ extension CallFacts {
   mutating func readPeers(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     let rows = try connection.prepare(
       "SELECT peer, label, role, coalesce(actor, peer) FROM peer ORDER BY row LIMIT 10000")
+    var legs: [Int64] = []
     while try rows.step() {
       let (peer, label, role, actor) = rows.values(
         Int64.self, String.self, String.self, Int64.self)
+      if role == "relay" { legs.append(peer) }
       peers.append(
         Peer(
           number: peer, label: label, isObserved: role == "observed",
           isReported: role == "reported", actor: actor))
+    }
+    // A relay names its legs `near 1` and `far 1`, and the ends with which they talk `near end 1`
+    // and `far end 1`.
+    var ends: [String: Int64] = [:]
+    for peer in peers where peer.isObserved { ends[peer.label] = peer.number }
+    for leg in legs {
+      guard let place = peers.firstIndex(where: { $0.number == leg }) else { continue }
+      peers[place].end = ends[peers[place].label.replacing(" ", with: " end ")]
     }
   }
 
@@ -171,7 +181,8 @@ extension CallFacts {
   mutating func join(_ one: Int64, _ other: Int64) {
     guard let first = peers.firstIndex(where: { $0.number == one }),
       let second = peers.firstIndex(where: { $0.number == other }),
-      peers[first].other == nil, peers[second].other == nil
+      peers[first].other == nil, peers[second].other == nil, peers[first].end == nil,
+      peers[second].end == nil
     else { return }
     peers[first].other = other
     peers[second].other = one

@@ -19,6 +19,8 @@ package struct CallFacts: Sendable {
     package var actor: Int64
     /// The peer at the other end, if the take has it.
     package var other: Int64?
+    /// For a leg of a relay, the observed peer that it talks with; nil for all other peers.
+    package var end: Int64?
     /// The first and last time at which the peer was connected; nil if it never was.
     ///
     /// For a peer without states of its connection, such as an observed one, the times of its first
@@ -342,6 +344,9 @@ package struct CallFacts: Sendable {
     try readReported(connection)
     for place in ways.indices { ways[place].finish() }
     try nameStreams(connection)
+    // A relay's legs forward what the ends send each other: it is media of the ends.
+    let legs = Set(peers.filter { $0.end != nil }.map(\.number))
+    streams.removeAll { legs.contains($0.peer) }
     try readFeedback(connection)
     try readMedia(connection)
     joinPeers()

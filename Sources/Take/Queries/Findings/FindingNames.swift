@@ -26,7 +26,7 @@ package struct FindingNames: Sendable {
       labels[peer.number] =
         isOne
         ? peer.label : peer.label.isEmpty ? "peer \(peer.number)" : "\(peer.label) \(peer.number)"
-      others[peer.number] = peer.other
+      others[peer.number] = peer.other ?? peer.end
     }
     if count == 1, let only = facts.peers.first, only.label.isEmpty {
       labels[only.number] = "the local participant"
@@ -276,6 +276,8 @@ struct FindingEnds: Sendable {
   }
 
   private var others: [Int64: Int64] = [:]
+  /// The ends with which a relay's legs talk.
+  private var ends: [Int64: Int64] = [:]
   /// The peers whose own stack was recorded, rather than observed or reported.
   private var recorded: Set<Int64> = []
   private var reported: Set<Int64> = []
@@ -293,6 +295,7 @@ struct FindingEnds: Sendable {
   init(_ facts: CallFacts) {
     for peer in facts.peers {
       others[peer.number] = peer.other
+      ends[peer.number] = peer.end
       if peer.isReported { reported.insert(peer.number) }
       if !peer.isReported && !peer.isObserved { recorded.insert(peer.number) }
     }
@@ -325,15 +328,23 @@ struct FindingEnds: Sendable {
   /// Returns the stream that a detection is about; nil if it is about no stream, or if the stream
   /// is unknown.
   func stream(of detection: Detection) -> Int64? {
-    guard let direction = detection.direction else { return nil }
+    guard let (peer, direction) = side(of: detection) else { return nil }
     if let ssrc = detection.ssrc,
-      let found = bySource[
-        Source(peer: detection.peer, direction: direction, number: ssrc & 0xffff_ffff)]
+      let found = bySource[Source(peer: peer, direction: direction, number: ssrc & 0xffff_ffff)]
     {
       return found
     }
     guard let track = detection.track else { return nil }
-    return byTrack[Source(peer: detection.peer, direction: direction, number: track)]
+    return byTrack[Source(peer: peer, direction: direction, number: track)]
+  }
+
+  /// Returns the peer and direction of the media that a detection is about; nil without a direction.
+  ///
+  /// What a relay's leg receives is what the end with which it talks sends.
+  private func side(of detection: Detection) -> (peer: Int64, direction: WireDirection)? {
+    guard let direction = detection.direction else { return nil }
+    guard let end = ends[detection.peer] else { return (detection.peer, direction) }
+    return (end, direction == .inbound ? .outbound : .inbound)
   }
 
   /// Returns the sender and the receiver of the media that a detection is about; for an end that
@@ -341,9 +352,9 @@ struct FindingEnds: Sendable {
   ///
   /// Returns nil for a detection without a direction.
   func flow(of detection: Detection) -> (from: Int64, to: Int64)? {
-    guard let direction = detection.direction else { return nil }
-    let other = others[detection.peer] ?? -detection.peer
-    return direction == .inbound ? (other, detection.peer) : (detection.peer, other)
+    guard let (peer, direction) = side(of: detection) else { return nil }
+    let other = others[peer] ?? -peer
+    return direction == .inbound ? (other, peer) : (peer, other)
   }
 
   /// Returns whether a peer's own stack was recorded, rather than observed or reported.
@@ -355,8 +366,11 @@ struct FindingEnds: Sendable {
   /// Returns whether a peer is another stack that reported about itself.
   func isReported(_ peer: Int64) -> Bool { reported.contains(peer) }
 
-  /// Returns the lower number of a connection's two peers, which identifies it.
-  func connection(of peer: Int64) -> Int64 { min(peer, others[peer] ?? peer) }
+  /// Returns the lower number of a connection's two ends, which identifies it.
+  func connection(of peer: Int64) -> Int64 {
+    let end = ends[peer] ?? peer
+    return min(end, others[end] ?? end)
+  }
 
   func subject(of detection: Detection, _ scope: FindingRule.Scope) -> Subject {
     let connection = connection(of: detection.peer)

@@ -62,7 +62,7 @@ struct PacketFacts {
     paths = try facts.ends()
     mediaTypes = [Bool](repeating: false, count: paths.ends.count * 128)
     let tracks = try facts.prepare(
-      "SELECT DISTINCT peer, direction, payload_type FROM track WHERE codec <> 'rtx'")
+      "SELECT DISTINCT peer, direction, payload_type FROM payload WHERE codec <> 'rtx'")
     while try tracks.step() {
       let end = ViewFacts.End(peer: tracks.integer(0), direction: tracks.text(1) ?? "")
       guard let place = paths.place(of: end) else { continue }

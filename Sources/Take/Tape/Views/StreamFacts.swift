@@ -93,7 +93,8 @@ struct StreamFacts {
     var rates: [Int: [UInt8: Int64]] = [:]
     let rows = try facts.prepare(
       """
-      SELECT peer, direction, payload_type, clock_rate FROM track WHERE codec <> 'rtx' ORDER BY row
+      SELECT peer, direction, payload_type, clock_rate FROM payload WHERE codec <> 'rtx'
+      ORDER BY row
       """)
     while try rows.step() {
       let end = ViewFacts.End(peer: rows.integer(0), direction: rows.text(1) ?? "")
