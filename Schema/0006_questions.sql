@@ -130,6 +130,54 @@ SELECT
 FROM split JOIN description ON description."row" = split."row"
 WHERE split.line > 0 AND split.text <> '';
 
+-- What changed from one description of a peer and direction to the next: a row for each line that
+-- was added or removed. The lines `o=`, which only count versions, are left out.
+CREATE VIEW sdp_change AS
+WITH
+  numbered AS (
+    SELECT "row", peer, direction,
+      row_number() OVER (PARTITION BY peer, direction ORDER BY "row") AS number
+    FROM description
+  ),
+  -- A copy, for which SQLite builds an index.
+  said AS MATERIALIZED (
+    SELECT sdp_line."row" AS "row", sdp_line.peer AS peer, sdp_line.direction AS direction,
+      numbered.number AS number, sdp_line.at_ns AS at_ns, sdp_line.type AS type,
+      sdp_line.line AS line, sdp_line.section AS section, sdp_line.mid AS mid,
+      sdp_line.text AS text
+    FROM sdp_line JOIN numbered ON numbered."row" = sdp_line."row"
+      AND numbered.peer = sdp_line.peer AND numbered.direction = sdp_line.direction
+    WHERE sdp_line.letter <> 'o'
+  ),
+  changed AS (
+    SELECT later."row" AS "row", later.peer AS peer, later.at_ns AS at_ns,
+      later.direction AS direction, later.type AS type, 'added' AS change, later.line AS line,
+      later.section AS section, later.mid AS mid, later.text AS text
+    FROM said AS later LEFT JOIN said AS former ON former.peer = later.peer
+      AND former.direction = later.direction AND former.number = later.number - 1
+      AND former.section = later.section AND former.text = later.text
+    WHERE later.number > 1 AND former.peer IS NULL
+    UNION ALL
+    SELECT numbered."row", former.peer, description.at_ns, former.direction, description.type,
+      'removed', former.line, former.section, former.mid, former.text
+    FROM said AS former
+    JOIN numbered ON numbered.peer = former.peer AND numbered.direction = former.direction
+      AND numbered.number = former.number + 1
+    JOIN description ON description."row" = numbered."row" AND description.peer = numbered.peer
+      AND description.direction = numbered.direction
+    LEFT JOIN said AS later ON later.peer = former.peer AND later.direction = former.direction
+      AND later.number = former.number + 1 AND later.section = former.section
+      AND later.text = former.text
+    WHERE later.peer IS NULL
+  )
+SELECT
+  "row", "row" >> 16 AS step, peer, at_ns,
+  direction, type,                                       -- of the later description
+  change,                                                -- added, removed
+  line,                                                  -- in the description that has it
+  section, mid, text
+FROM changed;
+
 -- The phases of a call's setup and their results, each when it first happened. Phases that did not
 -- happen have no row.
 CREATE VIEW milestone AS
@@ -459,6 +507,58 @@ LEFT JOIN carried AS came ON came.direction = 'in' AND came.peer <> sent.peer
 LEFT JOIN frame_store AS decoded ON decoded."row" = came.frame_row
 WHERE sent.direction = 'out';
 
+-- Concealed audio: runs of played blocks that had no packet, from the last block before each.
+CREATE VIEW concealment AS
+WITH
+  block AS (
+    SELECT frame_store."row" AS "row", frame_store.at_ns AS at_ns, format.peer AS peer,
+      format.track AS track, format.ssrc AS ssrc, format.samples / 48.0 AS milliseconds,
+      CASE format.outcome WHEN 'concealed' THEN NULL ELSE frame_store.rtp_time & 4294967295 END
+        AS rtp_time,
+      CASE format.outcome WHEN 'concealed' THEN 1 ELSE 0 END AS is_concealed
+    FROM frame_store JOIN format ON format.format = frame_store.format
+    WHERE format.kind = 'audio' AND format.direction = 'in'
+      AND format.outcome IN ('decoded', 'recovered', 'concealed')
+  ),
+  -- Each other block begins a run, to which the concealed blocks after it belong.
+  numbered AS (
+    SELECT block.*, sum(1 - is_concealed) OVER (PARTITION BY peer, track ORDER BY "row") AS number
+    FROM block
+  ),
+  run AS (
+    SELECT peer, track, number, max(ssrc) AS ssrc,
+      min(CASE WHEN is_concealed = 1 THEN "row" END) AS "row",
+      min(CASE WHEN is_concealed = 1 THEN at_ns END) AS at_ns,
+      sum(is_concealed) AS blocks,
+      sum(CASE WHEN is_concealed = 1 THEN milliseconds ELSE 0 END) AS concealed_ms,
+      max(CASE WHEN is_concealed = 0 THEN milliseconds END) AS before_ms,
+      min(CASE WHEN is_concealed = 0 THEN at_ns END) AS begin_ns,
+      max(rtp_time) AS rtp_time
+    FROM numbered GROUP BY peer, track, number
+  ),
+  followed AS (
+    SELECT run.*, lead(begin_ns) OVER track_order AS to_ns,
+      ((lead(rtp_time) OVER track_order - rtp_time + 2147483648) & 4294967295) - 2147483648
+        AS ticks
+    FROM run WINDOW track_order AS (PARTITION BY peer, track ORDER BY number)
+  ),
+  clock AS (
+    SELECT peer, track, max(clock_rate) AS clock_rate FROM track
+    WHERE direction = 'in' AND kind = 'audio' AND clock_rate > 0 GROUP BY peer, track
+  )
+SELECT
+  followed."row" AS "row", followed."row" >> 16 AS step, followed.peer AS peer,
+  followed.track AS track, followed.ssrc AS ssrc,
+  followed.at_ns AS from_ns,
+  followed.to_ns AS to_ns,                               -- NULL: to the end
+  followed.blocks AS blocks, followed.concealed_ms AS concealed_ms,
+  -- Audio between the blocks around it that was never played: lost, too late or not sent (DTX).
+  -- 0: all of it was played, because playout waited for it.
+  CASE WHEN ticks * 1000.0 / clock.clock_rate - before_ms > 0
+    THEN ticks * 1000.0 / clock.clock_rate - before_ms ELSE 0 END AS missing_ms
+FROM followed LEFT JOIN clock ON clock.peer = followed.peer AND clock.track = followed.track
+WHERE followed.blocks > 0;
+
 -- The arrival of sent packets according to transport-wide feedback, one row per packet. Feedback is
 -- encrypted: `retake sql` decrypts it; in other programs the view has no rows.
 CREATE VIEW arrival AS
@@ -474,11 +574,12 @@ FROM rtcp JOIN rtp ON rtp."row" = rtcp."row" WHERE rtcp.type = 'none';
 
 -- The life of each media packet: sent, lost, requested, repaired and by which packet, arrived,
 -- decoded. One row per packet and receiver. If the sender or receiver is not in the take, its
--- columns are NULL; without the receiver, a packet that was requested counts as lost.
+-- columns are NULL; without the receiver, a packet that was requested counts as lost. Packets of
+-- observed calls that were lost before the observer have a row without the times of their sender.
 CREATE VIEW packet_life AS
 WITH
   media AS (
-    SELECT DISTINCT peer, direction, payload_type FROM payload WHERE codec <> 'rtx'
+    SELECT DISTINCT peer, direction, payload_type FROM track WHERE codec <> 'rtx'
   ),
   carried AS (
     SELECT rtp."row" AS "row", rtp.peer AS peer, rtp.direction AS direction, rtp.at_ns AS at_ns,
@@ -521,15 +622,18 @@ WITH
     LEFT JOIN sender ON sender.ssrc = came.ssrc AND sender.peer <> came.peer
     WHERE sender.peer IS NULL
     UNION ALL
-    SELECT NULL, NULL, lost_packet.peer, lost_packet.ssrc, lost_packet.sequence, again.rtp_time,
-      NULL, NULL, lost_packet.to_ns
+    SELECT NULL, min(sender.peer), lost_packet.peer, lost_packet.ssrc, lost_packet.sequence,
+      min(again.rtp_time), NULL, NULL, lost_packet.to_ns
     FROM lost_packet
     JOIN receiver ON receiver.peer = lost_packet.peer AND receiver.ssrc = lost_packet.ssrc
+    JOIN peer ON peer.peer = lost_packet.peer
     LEFT JOIN sender ON sender.ssrc = lost_packet.ssrc AND sender.peer <> lost_packet.peer
     LEFT JOIN again ON again.peer = lost_packet.peer AND again.direction = 'in'
       AND again.ssrc = lost_packet.ssrc AND again.sequence = lost_packet.sequence
       AND again.at_ns = lost_packet.repaired_ns
-    WHERE lost_packet.direction = 'in' AND sender.peer IS NULL
+    -- An observer sees a packet once, as sent and received: it lacks what was lost before it.
+    WHERE lost_packet.direction = 'in' AND (sender.peer IS NULL OR peer.role = 'observed')
+    GROUP BY lost_packet.peer, lost_packet.ssrc, lost_packet.sequence, lost_packet.to_ns
   ),
   -- Sequence numbers recur after 65,536 packets; a NACK within 10 s means this one.
   asked AS (
@@ -561,6 +665,7 @@ SELECT
   asked.at_ns AS asked_ns, coalesce(asked.requests, 0) AS requests,
   again_sent."row" AS repair_row,                        -- its first retransmission
   again_sent.at_ns AS repair_sent_ns,
+  again_came."row" AS repaired_row,                      -- the first retransmission that arrived
   again_came.at_ns AS repaired_ns,                       -- NULL: no retransmission arrived
   shown."row" AS frame_row,
   shown.at_ns AS decoded_ns                              -- NULL: its frame was not decoded

@@ -386,4 +386,73 @@ struct EngineerQuestionTests {
       """, path)
     #expect(counts[0][0] == counts[0][1])
   }
+
+  /// The legs of a relay have the tracks of their ends, and only retransmissions count as such.
+  @Test func legsOfARelayHaveTracks() throws {
+    let path = "\(Self.captures)relayed-janus.take"
+    let media = try rows(
+      """
+      SELECT role, direction, kind, codec, count(*) FROM media_stream JOIN peer USING (peer)
+      WHERE codec <> 'rtx' GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3
+      """, path)
+    #expect(
+      media.filter { $0[0] == "relay" }.map { Array($0.dropFirst()) }
+        == media.filter { $0[0] == "observed" }.map { Array($0.dropFirst()) })
+    #expect(media.count == 8, "\(media)")
+    let repairs = try rows("SELECT DISTINCT payload_type FROM repair ORDER BY 1", path)
+    let types = try rows("SELECT DISTINCT payload_type FROM track WHERE codec <> 'rtx'", path)
+    for type in types { #expect(!repairs.contains(type), "\(type)") }
+    // A packet's life is one row for each end, whatever the legs forwarded.
+    let lives = try rows(
+      "SELECT count(*), count(DISTINCT sent_row) FROM packet_life WHERE sent_row IS NOT NULL", path)
+    #expect(lives[0][0] == lives[0][1])
+    // The summary has each stream once, and the leg's connection is with its end.
+    let summary = try TakeSummary(path: path)
+    #expect(summary.media.count == 4)
+    let near = summary.connections.first { $0.name == "near 1" }
+    #expect(near?.other == "near end 1")
+  }
+
+  /// Packets that an observer never saw have lives too, and the retransmission that arrived is
+  /// named.
+  @Test func packetsLostBeforeTheObserverHaveLives() throws {
+    let folder = try TakeFolder()
+    let path = try folder.copy("observed-aiortc")
+    let lost = try rows("SELECT count(*) FROM lost_packet WHERE direction = 'in'", path)
+    let known = try rows(
+      "SELECT count(*) FROM packet_life WHERE lost = 1 AND to_peer IS NOT NULL", path)
+    #expect(lost == known)
+    let repaired = try rows(
+      """
+      SELECT count(*) FROM packet_life JOIN repair ON repair."row" = repaired_row
+        AND repair.peer = to_peer
+      WHERE repair.direction <> 'in' OR original_sequence <> packet_life.sequence
+      """, path)
+    #expect(repaired == [["0"]])
+  }
+
+  /// Concealed audio has its runs, and changed descriptions have their lines.
+  @Test func concealmentAndChangedLinesAreRows() throws {
+    let lossy = "\(Self.captures)virtual-heavy-loss.take"
+    let runs = try rows(
+      """
+      SELECT sum(blocks), (SELECT count(*) FROM frame WHERE outcome = 'concealed'),
+        max(missing_ms) > 0, min(missing_ms), min(to_ns - from_ns) > 0 FROM concealment
+      """, lossy)
+    #expect(runs[0][0] == runs[0][1])
+    #expect(runs[0][2...] == ["1", "0", "1"])
+    let path = "\(Self.captures)chromium-negotiates.take"
+    let changes = try rows("SELECT change, count(*) FROM sdp_change GROUP BY 1 ORDER BY 1", path)
+    #expect(changes.map { $0[0] } == ["added", "removed"], "\(changes)")
+    // A line that was added is in its description, and a line that was removed is not.
+    let wrong = try rows(
+      """
+      SELECT count(*) FROM sdp_change AS changed
+      WHERE (change = 'added') <> EXISTS (
+        SELECT 1 FROM sdp_line WHERE sdp_line."row" = changed."row"
+          AND sdp_line.peer = changed.peer AND sdp_line.section = changed.section
+          AND sdp_line.text = changed.text)
+      """, path)
+    #expect(wrong == [["0"]])
+  }
 }

@@ -98,7 +98,8 @@ enum PacketViews {
     name: "packet_life",
     columns: ComputedView.columns(
       "peer to_peer ssrc sequence rtp_time size sent_row sent_ns arrived_row arrived_ns copies "
-        + "lost asked_ns requests repair_row repair_sent_ns repaired_ns frame_row decoded_ns")
+        + "lost asked_ns requests repair_row repair_sent_ns repaired_row repaired_ns frame_row "
+        + "decoded_ns")
   ) { (facts, _) throws(SQLiteError) in
     var lives = try PacketLives(facts)
     return try lives.rows(into: packetLife.empty(), facts)
@@ -156,6 +157,10 @@ struct PacketLives {
   /// The peers that send each SSRC, and the peers that receive it.
   private var senders: [UInt32: Set<Int64>] = [:]
   private var receivers: [UInt32: Set<Int64>] = [:]
+  private var sentStreams: [Source: Int] = [:]
+  /// The legs of a relay, which only forward packets, and the ends of observed calls.
+  private let legs: Set<Int64>
+  private let observed: Set<Int64>
   // NACKs by source and sequence number; retransmissions by source, RTP time and sequence number.
   private var requestPlaces = PlaceTable()
   private var requests: [[Int64]] = []
@@ -164,6 +169,8 @@ struct PacketLives {
 
   init(_ facts: ViewFacts) throws(SQLiteError) {
     packets = try facts.packets()
+    legs = try Self.peers(facts, "relay")
+    observed = try Self.peers(facts, "observed")
     for stream in packets.streams {
       streamNumbers.append(
         number(of: Source(peer: packets.ends[stream.end].peer, ssrc: stream.ssrc)))
@@ -172,6 +179,15 @@ struct PacketLives {
     try readRequests(facts)
     try readRepairs(facts)
     try readFrames(facts)
+  }
+
+  private static func peers(
+    _ facts: ViewFacts, _ role: String
+  ) throws(SQLiteError) -> Set<Int64> {
+    var peers: Set<Int64> = []
+    let rows = try facts.prepare("SELECT peer FROM peer WHERE role = '\(role)'")
+    while try rows.step() { peers.insert(rows.integer(0)) }
+    return peers
   }
 
   private mutating func number(of source: Source) -> Int {
@@ -191,8 +207,11 @@ struct PacketLives {
     let stream = packets.streams[place]
     let end = packets.ends[stream.end]
     let all = packets.places(ofStream: place)
-    guard all.contains(where: { packets.isMedia(packets.packets[Int($0)]) }) else { return }
+    guard !legs.contains(end.peer),
+      all.contains(where: { packets.isMedia(packets.packets[Int($0)]) })
+    else { return }
     guard end.direction != "out" else {
+      sentStreams[Source(peer: end.peer, ssrc: stream.ssrc)] = place
       senders[stream.ssrc, default: []].insert(end.peer)
       return
     }
@@ -300,7 +319,7 @@ struct PacketLives {
   ) throws(SQLiteError) -> ComputedRows {
     var rows = empty
     rows.reserve(packets.packets.count / 2)
-    let isOut = packets.ends.map { $0.direction == "out" }
+    let isOut = packets.ends.map { $0.direction == "out" && !legs.contains($0.peer) }
     let lists = packets.streams.map { destinations(of: $0) }
     for packet in packets.packets where packets.isMedia(packet) {
       guard isOut[Int(packet.end)] else { continue }
@@ -346,14 +365,18 @@ struct PacketLives {
     senders[ssrc]?.contains { $0 != peer } ?? false
   }
 
-  /// Adds rows for lost packets whose sender the take lacks.
+  /// Returns whether a stream's lost packets are not among those that its sender sent: the take
+  /// lacks the sender, or an observer saw what both ends sent and received.
+  private func lacksLost(_ source: Source) -> Bool {
+    observed.contains(source.peer) || !hasSender(source.ssrc, but: source.peer)
+  }
+
+  /// Adds rows for lost packets that are not among the sent ones.
   private mutating func addLost(
     to rows: inout ComputedRows, _ facts: ViewFacts
   ) throws(SQLiteError) {
     // If the take has the senders of all streams, no loss needs to be inferred.
-    guard
-      receptions.contains(where: { !hasSender($0.source.ssrc, but: $0.source.peer) })
-    else { return }
+    guard receptions.contains(where: { lacksLost($0.source) }) else { return }
     let lost = try facts.prepare(
       """
       SELECT lost_packet.peer, lost_packet.ssrc, lost_packet.sequence, to_ns, (
@@ -366,11 +389,11 @@ struct PacketLives {
     while try lost.step() {
       let source = Source(
         peer: lost.integer(0), ssrc: UInt32(truncatingIfNeeded: lost.integer(1)))
-      guard let reception = places[source], !hasSender(source.ssrc, but: source.peer) else {
-        continue
-      }
+      guard let reception = places[source], lacksLost(source) else { continue }
+      let sender = senders[source.ssrc]?.filter { $0 != source.peer }.min()
       add(
         Way(
+          stream: sender.flatMap { sentStreams[Source(peer: $0, ssrc: source.ssrc)] },
           reception: reception, ssrc: source.ssrc,
           sequence: UInt16(truncatingIfNeeded: lost.integer(2)),
           rtpTime: lost.isNull(4) ? nil : UInt32(truncatingIfNeeded: lost.integer(4)),
@@ -410,6 +433,7 @@ struct PacketLives {
     rows.add(Int64(asked.count))
     rows.add(again?.row)
     rows.add(again?.at)
+    rows.add(repaired?.row)
     rows.add(repaired?.at)
     rows.add(frame?.row)
     rows.add(frame?.at)
