@@ -40,6 +40,16 @@ struct EngineerQuestionTests {
     return try rows(example.sql, path)
   }
 
+  private func texts(_ sql: String, _ path: String) throws -> [[String]] {
+    let connection = try TakeFile.openForQueries(path)
+    let statement = try connection.prepare(sql)
+    var rows: [[String]] = []
+    while try statement.step() {
+      rows.append((0..<statement.columnCount).map { statement.text($0) ?? "" })
+    }
+    return rows
+  }
+
   private func rows(_ sql: String, _ path: String) throws -> [[Value]] {
     let connection = try TakeFile.openForQueries(path)
     let statement = try connection.prepare(sql)
@@ -390,7 +400,7 @@ struct EngineerQuestionTests {
   /// The legs of a relay have the tracks of their ends, and only retransmissions count as such.
   @Test func legsOfARelayHaveTracks() throws {
     let path = "\(Self.captures)relayed-janus.take"
-    let media = try rows(
+    let media = try texts(
       """
       SELECT role, direction, kind, codec, count(*) FROM media_stream JOIN peer USING (peer)
       WHERE codec <> 'rtx' GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3
@@ -399,11 +409,11 @@ struct EngineerQuestionTests {
       media.filter { $0[0] == "relay" }.map { Array($0.dropFirst()) }
         == media.filter { $0[0] == "observed" }.map { Array($0.dropFirst()) })
     #expect(media.count == 8, "\(media)")
-    let repairs = try rows("SELECT DISTINCT payload_type FROM repair ORDER BY 1", path)
-    let types = try rows("SELECT DISTINCT payload_type FROM track WHERE codec <> 'rtx'", path)
+    let repairs = try texts("SELECT DISTINCT payload_type FROM repair ORDER BY 1", path)
+    let types = try texts("SELECT DISTINCT payload_type FROM track WHERE codec <> 'rtx'", path)
     for type in types { #expect(!repairs.contains(type), "\(type)") }
     // A packet's life is one row for each end, whatever the legs forwarded.
-    let lives = try rows(
+    let lives = try texts(
       "SELECT count(*), count(DISTINCT sent_row) FROM packet_life WHERE sent_row IS NOT NULL", path)
     #expect(lives[0][0] == lives[0][1])
     // The summary has each stream once, and the leg's connection is with its end.
@@ -418,11 +428,11 @@ struct EngineerQuestionTests {
   @Test func packetsLostBeforeTheObserverHaveLives() throws {
     let folder = try TakeFolder()
     let path = try folder.copy("observed-aiortc")
-    let lost = try rows("SELECT count(*) FROM lost_packet WHERE direction = 'in'", path)
-    let known = try rows(
+    let lost = try texts("SELECT count(*) FROM lost_packet WHERE direction = 'in'", path)
+    let known = try texts(
       "SELECT count(*) FROM packet_life WHERE lost = 1 AND to_peer IS NOT NULL", path)
     #expect(lost == known)
-    let repaired = try rows(
+    let repaired = try texts(
       """
       SELECT count(*) FROM packet_life JOIN repair ON repair."row" = repaired_row
         AND repair.peer = to_peer
@@ -434,7 +444,7 @@ struct EngineerQuestionTests {
   /// Concealed audio has its runs, and changed descriptions have their lines.
   @Test func concealmentAndChangedLinesAreRows() throws {
     let lossy = "\(Self.captures)virtual-heavy-loss.take"
-    let runs = try rows(
+    let runs = try texts(
       """
       SELECT sum(blocks), (SELECT count(*) FROM frame WHERE outcome = 'concealed'),
         max(missing_ms) > 0, min(missing_ms), min(to_ns - from_ns) > 0 FROM concealment
@@ -442,10 +452,10 @@ struct EngineerQuestionTests {
     #expect(runs[0][0] == runs[0][1])
     #expect(runs[0][2...] == ["1", "0", "1"])
     let path = "\(Self.captures)chromium-negotiates.take"
-    let changes = try rows("SELECT change, count(*) FROM sdp_change GROUP BY 1 ORDER BY 1", path)
+    let changes = try texts("SELECT change, count(*) FROM sdp_change GROUP BY 1 ORDER BY 1", path)
     #expect(changes.map { $0[0] } == ["added", "removed"], "\(changes)")
     // A line that was added is in its description, and a line that was removed is not.
-    let wrong = try rows(
+    let wrong = try texts(
       """
       SELECT count(*) FROM sdp_change AS changed
       WHERE (change = 'added') <> EXISTS (
