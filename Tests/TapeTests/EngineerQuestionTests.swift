@@ -417,7 +417,7 @@ struct EngineerQuestionTests {
       "SELECT count(*), count(DISTINCT sent_row) FROM packet_life WHERE sent_row IS NOT NULL", path)
     #expect(lives[0][0] == lives[0][1])
     // The summary has each stream once, and the leg's connection is with its end.
-    let summary = try TakeSummary(path: path)
+    let summary = try TakeSummary(path: path, findings: TakeFindings(path: path))
     #expect(summary.media.count == 4)
     let near = summary.connections.first { $0.name == "near 1" }
     #expect(near?.other == "near end 1")
