@@ -729,7 +729,8 @@ LEFT JOIN loss ON loss.peer = stream.peer AND loss.direction = stream.direction
 LEFT JOIN person ON person.peer = stream.peer AND person.track = track.track
   AND person.direction = stream.direction;
 
--- One row for everyone in the call: each recorded peer, and each participant of rooms.
+-- One row for everyone in the call: each recorded peer, and each participant of rooms. The legs of
+-- a relay are nobody.
 CREATE VIEW person AS
 WITH
   spoken AS (
@@ -754,6 +755,7 @@ SELECT
 FROM peer
 LEFT JOIN weight ON weight.peer = peer.peer
 LEFT JOIN spoken ON spoken.peer = peer.peer AND spoken.direction = 'out'
+WHERE peer.role <> 'relay'
 UNION ALL
 SELECT
   'participant', NULL, participant.actor, participant.participant,

@@ -416,6 +416,8 @@ struct EngineerQuestionTests {
     let lives = try texts(
       "SELECT count(*), count(DISTINCT sent_row) FROM packet_life WHERE sent_row IS NOT NULL", path)
     #expect(lives[0][0] == lives[0][1])
+    let people = try texts("SELECT name FROM person ORDER BY 1", path)
+    #expect(people.map { $0[0] } == ["far end 1", "far end 2", "near end 1", "near end 2"])
     // The summary has each stream once, and the leg's connection is with its end.
     let summary = try TakeSummary(path: path, findings: TakeFindings(path: path))
     #expect(summary.media.count == 4)
