@@ -177,7 +177,7 @@ extension FindingRule {
           $0.peer == other && $0.direction == .inbound && $0.kind == "video"
         }.reduce(Int64(0)) { $0 +| $1.lost }
         guard Double(lost) >= limits["least_lost"] else { continue }
-        let sent = try sentPackets(of: peer.number, to: other, connection)
+        let sent = try sentPackets(of: peer.number, to: other, facts, connection)
         if let one = lostSizes(sent, limits, peer.number, "", facts) { found.append(one) }
       } else if hasLoss(peer.number, limits, facts) {
         let sent = try requestedPackets(of: peer.number, connection)
@@ -250,39 +250,61 @@ extension FindingRule {
     }
   }
 
-  /// Returns the sent packets of streams that lost some.
-  private static func sentPackets(
-    of peer: Int64, to other: Int64, _ connection: borrowing SQLiteConnection
-  ) throws(SQLiteError) -> [Sent] {
-    var sent: [Sent] = []
+  /// A packet as its sender and its receiver have it.
+  private struct Carried {
+    var at: Int64
+    var ssrc: Int64
+    var sequence: Int64
+    var rtpTime: Int64
+    var size: Int64
+  }
+
+  /// Calls a closure with each RTP packet of a peer in one direction.
+  private static func forEachPacket(
+    of peer: Int64, _ direction: WireDirection, _ connection: borrowing SQLiteConnection,
+    _ body: (Carried) -> Void
+  ) throws(SQLiteError) {
     let rows = try connection.prepare(
       """
-      WITH
-        gone AS (
-          SELECT at_ns, size, packet_store.ssrc AS ssrc, sequence, rtp_time
-          FROM packet_store JOIN path_end USING (path)
-          WHERE path_end.peer = \(peer) AND direction = 'out' AND marker_type IS NOT NULL
-        ),
-        come AS (
-          SELECT DISTINCT packet_store.ssrc AS ssrc, sequence, rtp_time
-          FROM packet_store JOIN path_end USING (path)
-          WHERE path_end.peer = \(other) AND direction = 'in' AND marker_type IS NOT NULL
-        )
-      SELECT gone.at_ns, gone.size, come.ssrc IS NOT NULL, gone.ssrc
-      FROM gone LEFT JOIN come ON come.ssrc = gone.ssrc AND come.sequence = gone.sequence
-        AND come.rtp_time = gone.rtp_time
+      SELECT at_ns, ssrc & 0xffffffff, sequence & 0xffff, rtp_time & 0xffffffff, size
+      FROM packet_store WHERE marker_type IS NOT NULL AND path IN (
+        SELECT path FROM path_end WHERE peer = \(peer) AND direction = '\(direction.rawValue)')
       LIMIT 2000000
       """)
-    var streams: [Int64] = []
-    var lossy: Set<Int64> = []
     while try rows.step() {
-      sent.append(
-        Sent(at: rows.integer(0), size: rows.integer(1), hasArrived: rows.integer(2) != 0))
-      streams.append(rows.integer(3))
-      if rows.integer(2) == 0 { lossy.insert(rows.integer(3)) }
+      body(
+        Carried(
+          at: rows.integer(0), ssrc: rows.integer(1), sequence: rows.integer(2),
+          rtpTime: rows.integer(3), size: rows.integer(4)))
     }
-    // Audio without losses is left out: it may arrive even where video of any size is lost.
-    return zip(sent, streams).filter { lossy.contains($0.1) }.map(\.0)
+  }
+
+  /// Returns the sent packets of streams that lost some.
+  ///
+  /// Audio without losses is left out: it may arrive even where video of any size is lost.
+  private static func sentPackets(
+    of peer: Int64, to other: Int64, _ facts: CallFacts, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Sent] {
+    var lossy: [Int64: UInt64] = [:]
+    for stream in facts.streams
+    where stream.peer == other && stream.direction == .inbound && stream.lost > 0 {
+      lossy[stream.ssrc] = UInt64(lossy.count & 0xffff)
+    }
+    func name(_ packet: Carried) -> UInt64? {
+      lossy[packet.ssrc].map {
+        $0 << 48 | UInt64(packet.sequence) << 32 | UInt64(packet.rtpTime)
+      }
+    }
+    var arrived: Set<UInt64> = []
+    try forEachPacket(of: other, .inbound, connection) { packet in
+      if let name = name(packet) { arrived.insert(name) }
+    }
+    var sent: [Sent] = []
+    try forEachPacket(of: peer, .outbound, connection) { packet in
+      guard let name = name(packet) else { return }
+      sent.append(Sent(at: packet.at, size: packet.size, hasArrived: arrived.contains(name)))
+    }
+    return sent
   }
 
   /// Returns the sent packets of streams for which the remote side sends NACKs; packets that a NACK
@@ -290,25 +312,19 @@ extension FindingRule {
   private static func requestedPackets(
     of peer: Int64, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Sent] {
-    var sent: [Sent] = []
+    var asked: [Int64: Set<Int64>] = [:]
     let rows = try connection.prepare(
       """
-      WITH asked AS MATERIALIZED (
-        SELECT DISTINCT rtcp.ssrc & 0xffffffff AS ssrc, each.value AS sequence
-        FROM rtcp, json_each(rtcp.fields, '$.sequences') AS each
-        WHERE rtcp.type = 'nack' AND rtcp.direction = 'in' AND rtcp.peer = \(peer)
-      )
-      SELECT at_ns, size, asked.ssrc IS NULL
-      FROM packet_store JOIN path_end USING (path)
-        LEFT JOIN asked ON asked.ssrc = packet_store.ssrc & 0xffffffff
-          AND asked.sequence = packet_store.sequence & 0xffff
-      WHERE path_end.peer = \(peer) AND direction = 'out' AND marker_type IS NOT NULL
-        AND packet_store.ssrc & 0xffffffff IN (SELECT ssrc FROM asked)
-      LIMIT 2000000
+      SELECT DISTINCT rtcp.ssrc & 0xffffffff, each.value & 0xffff
+      FROM rtcp, json_each(rtcp.fields, '$.sequences') AS each
+      WHERE rtcp.type = 'nack' AND rtcp.direction = 'in' AND rtcp.peer = \(peer)
       """)
-    while try rows.step() {
+    while try rows.step() { asked[rows.integer(0), default: []].insert(rows.integer(1)) }
+    var sent: [Sent] = []
+    try forEachPacket(of: peer, .outbound, connection) { packet in
+      guard let names = asked[packet.ssrc] else { return }
       sent.append(
-        Sent(at: rows.integer(0), size: rows.integer(1), hasArrived: rows.integer(2) != 0))
+        Sent(at: packet.at, size: packet.size, hasArrived: !names.contains(packet.sequence)))
     }
     return sent
   }
@@ -331,34 +347,43 @@ extension FindingRule {
       // In a shorter outage, all lost packets may belong to one large frame.
       to &- from >= 2_000_000_000
     else { return nil }
-    let sorted = known.filter { $0.at >= from && $0.at <= to }
-      .sorted { ($0.size, $0.hasArrived ? 1 : 0) < ($1.size, $1.hasArrived ? 1 : 0) }
-    // Finds the size that best separates lost packets from smaller ones that arrived.
-    var right = sorted.count { !$0.hasArrived }
-    let lost = right
-    var best = (right: right, place: 0)
-    for (place, packet) in sorted.enumerated() {
-      right += packet.hasArrived ? 1 : -1
-      let isLastOfSize = place + 1 == sorted.count || sorted[place + 1].size > packet.size
-      if isLastOfSize, right > best.right { best = (right, place + 1) }
+    var sizes: [Int64: (arrived: Int, lost: Int)] = [:]
+    for packet in known where packet.at >= from && packet.at <= to {
+      if packet.hasArrived {
+        sizes[packet.size, default: (0, 0)].arrived += 1
+      } else {
+        sizes[packet.size, default: (0, 0)].lost += 1
+      }
     }
-    let (small, large) = (sorted[..<best.place], sorted[best.place...])
-    let largeLost = large.count { !$0.hasArrived }
+    let ordered = sizes.keys.sorted()
+    let sorted = ordered.map { sizes[$0] ?? (0, 0) }
+    let lost = sorted.reduce(0) { $0 + $1.lost }
+    // Finds the size that best separates lost packets from smaller ones that arrived.
+    var right = lost
+    var best = (right: right, place: 0)
+    for (place, count) in sorted.enumerated() {
+      right += count.arrived - count.lost
+      if right > best.right { best = (right, place + 1) }
+    }
+    guard best.place < ordered.count else { return nil }
+    let smallest = ordered[best.place]
+    let largeLost = sorted[best.place...].reduce(0) { $0 + $1.lost }
+    let large = sorted[best.place...].reduce(0) { $0 + $1.arrived + $1.lost }
+    let small = sorted[..<best.place].reduce(0) { $0 + $1.arrived + $1.lost }
     let smallLost = lost - largeLost
-    guard let smallest = large.first?.size, Double(largeLost) >= limits["least_lost"],
-      Double(largeLost) >= limits["least_share"] * Double(max(lost, large.count)),
-      small.count >= large.count / 4, small.count >= 20,
-      Double(smallLost) <= limits["most_share"] * Double(small.count)
+    guard Double(largeLost) >= limits["least_lost"],
+      Double(largeLost) >= limits["least_share"] * Double(max(lost, large)), small >= large / 4,
+      small >= 20, Double(smallLost) <= limits["most_share"] * Double(small)
     else { return nil }
-    let share = largeLost == large.count ? "none" : "\(large.count - largeLost)"
+    let share = largeLost == large ? "none" : "\(large - largeLost)"
     return Detection(
       "large-packets-lost", peer: peer, from: from, to: min(to, facts.end),
-      "\(share) of \(large.count) packets of \(smallest) bytes and more arrived, and "
-        + "\(small.count - smallLost) of \(small.count) smaller ones did\(source): a link on the "
+      "\(share) of \(large) packets of \(smallest) bytes and more arrived, and "
+        + "\(small - smallLost) of \(small) smaller ones did\(source): a link on the "
         + "path drops larger packets",
       direction: .outbound,
       impact: FindingImpact(
-        share: Double(largeLost) / Double(max(1, sorted.count)), count: Int64(largeLost)))
+        share: Double(largeLost) / Double(max(1, small + large)), count: Int64(largeLost)))
   }
 
   // MARK: Data channels
