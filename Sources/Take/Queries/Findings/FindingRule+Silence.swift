@@ -154,6 +154,7 @@ extension FindingRule {
       Threshold("least_ms", 100, "ms", "our choice; half a jitter buffer"),
       Threshold("medium_ms", 200, "ms", "at once, longer than audio buffers"),
       Threshold("sum_ms", 1_000, "ms", "together within a time without pauses of 2 s: medium"),
+      Threshold("often_ms", 50, "ms", "if together they are as much: low; our choice"),
     ],
     sql: """
       SELECT first_step, steps, at_ns, at_ns - lag(at_ns) OVER (ORDER BY first_step) AS gap_ns
@@ -164,25 +165,21 @@ extension FindingRule {
   private static func findStarved(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
-    let least = Int64(saturating: limits["least_ms"]) *| 1_000_000
     var found: [Detection] = []
     for peer in facts.peers where !peer.isObserved {
-      guard let live = peer.live else { continue }
-      var stops: [(from: Int64, to: Int64)] = []
-      for late in facts.network.lateSteps
-      where late.actor == peer.actor && late.at -| late.due >= least && live.contains(late.due) {
-        if let last = stops.last, late.due <= last.to {
-          stops[stops.count - 1].to = max(last.to, late.at)
-        } else {
-          stops.append((late.due, late.at))
-        }
+      var stops = Self.stops(of: peer, facts.network.lateSteps, least: limits["least_ms"])
+      // Each short stop does no harm, and a process that is short of time stops many times.
+      let areShort = stops.isEmpty
+      if areShort {
+        stops = Self.stops(of: peer, facts.network.slightlyLateSteps, least: limits["often_ms"])
       }
       for group in grouped(stops, pause: 2_000_000_000) {
         guard let first = group.first, let last = group.last else { continue }
         let longest = group.map { $0.to -| $0.from }.max() ?? 0
         let sum = group.reduce(0) { $0 +| $1.to -| $1.from }
-        let isMedium =
-          Double(longest) / 1e6 >= limits["medium_ms"] || Double(sum) / 1e6 >= limits["sum_ms"]
+        let isLong = Double(sum) / 1e6 >= limits["sum_ms"]
+        guard isLong || !areShort else { continue }
+        let isMedium = !areShort && (isLong || Double(longest) / 1e6 >= limits["medium_ms"])
         found.append(
           Detection(
             "process-starved", peer: peer.number, from: first.from, to: last.to,
@@ -195,6 +192,26 @@ extension FindingRule {
       }
     }
     return found
+  }
+
+  /// Returns the times, during a peer's connection, in which its process ran at least some
+  /// milliseconds late.
+  private static func stops(
+    of peer: CallFacts.Peer, _ lateSteps: [StepTimes.Late], least: Double
+  ) -> [(from: Int64, to: Int64)] {
+    guard let live = peer.live else { return [] }
+    var stops: [(from: Int64, to: Int64)] = []
+    for late in lateSteps
+    where late.actor == peer.actor && live.contains(late.due)
+      && late.at -| late.due >= Int64(saturating: least) *| 1_000_000
+    {
+      if let last = stops.last, late.due <= last.to {
+        stops[stops.count - 1].to = max(last.to, late.at)
+      } else {
+        stops.append((late.due, late.at))
+      }
+    }
+    return stops
   }
 
   /// The rules that detect periods without a packet of any protocol.

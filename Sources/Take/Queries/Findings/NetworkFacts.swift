@@ -66,6 +66,8 @@ package struct NetworkFacts: Sendable {
   package private(set) var channels = ChannelFacts()
   /// The steps that an endpoint executed 100 ms or more after they were due.
   package private(set) var lateSteps: [StepTimes.Late] = []
+  /// The steps that an endpoint executed half as late or more, which matter if they are many.
+  package private(set) var slightlyLateSteps: [StepTimes.Late] = []
   package private(set) var descriptions: [SignaledDescription] = []
 
   package static let leastSilence: Int64 = 150_000_000
@@ -99,8 +101,10 @@ package struct NetworkFacts: Sendable {
     sending.finish(datagrams.checks, facts)
     for place in timings.indices { timings[place].finish() }
     let endpoints = Set(facts.peers.filter { !$0.isObserved }.map(\.actor))
-    lateSteps = try StepTimes.late(by: Self.leastLateness, atMost: Self.most, in: connection)
-      .filter { endpoints.contains($0.actor) }
+    slightlyLateSteps = try StepTimes.late(
+      by: Self.leastLateness / 2, atMost: Self.most, in: connection
+    ).filter { endpoints.contains($0.actor) }
+    lateSteps = slightlyLateSteps.filter { $0.at -| $0.due >= Self.leastLateness }
   }
 
   /// An end at which the packets of a path are counted; a path has two ends if the take has both
