@@ -188,7 +188,8 @@ extension CallFacts {
         + (repairs > 0 ? " and \(counted(repairs, "stream")) of repairs" : ""))
     let isWhole = from <= 0 && to >= end
     func isOnce(_ peer: Int64, _ direction: WireDirection) -> Bool {
-      direction == .outbound || self.peer(peer)?.other == nil
+      guard let peer = self.peer(peer), peer.end == nil else { return false }
+      return direction == .outbound || peer.other == nil
     }
     // RTCP packets were counted only for the entire take.
     let reports =
