@@ -73,7 +73,10 @@ extension FindingRule {
             severity: isOrdinary(lost, of: (stream.lost, stream.expected), limits) ? .low : nil))
       }
     }
-    return found + facts.peers.compactMap { pathLoss(from: $0, facts, limits) }
+    return found
+      + facts.peers.compactMap {
+        pathLoss(from: $0, facts, limits) ?? pathLoss(to: $0, facts, limits)
+      }
   }
 
   /// Finds a path from a peer that loses packets of every protocol, by the connectivity checks and
@@ -101,6 +104,40 @@ extension FindingRule {
       direction: .inbound,
       impact: FindingImpact(
         share: Double(checks.lost) / Double(max(checks.sent, 1)), count: lost),
+      severity: .high)
+  }
+
+  /// Finds the same at one end alone: handshake messages had to be sent again, and the media that
+  /// followed was lost from its beginning on.
+  private static func pathLoss(
+    to receiver: CallFacts.Peer, _ facts: CallFacts, _ limits: Limits
+  ) -> Detection? {
+    guard receiver.other == nil || receiver.isObserved, !receiver.isReported else { return nil }
+    let messages = facts.network.datagrams.messages.filter { $0.peer == receiver.number }
+    let repeated = messages.count { $0.isRepeat }
+    guard repeated >= limits.count("path_times"), let first = messages.first?.at,
+      let last = messages.last?.at
+    else { return nil }
+    func isLossy(_ lost: Int64, _ expected: Int64) -> Bool {
+      Double(lost) >= limits["path_lost"]
+        && Double(lost) * 100 >= limits["path_share"] * Double(expected)
+    }
+    let lossy = facts.streams.filter { stream in
+      guard stream.peer == receiver.number, stream.direction == .inbound, stream.role == .media,
+        isLossy(stream.lost, stream.expected), stream.first &- last < 3_000_000_000
+      else { return false }
+      let begin = facts.sum(of: stream, from: stream.first, to: stream.first +| 3_000_000_000)
+      return isLossy(Int64(begin.lost), Int64(begin.packets +| begin.lost))
+    }
+    guard let end = lossy.map(\.last).max() else { return nil }
+    let lost = lossy.reduce(Int64(0)) { $0 +| $1.lost }
+    let expected = lossy.reduce(Int64(0)) { $0 +| $1.expected }
+    return Detection(
+      "loss", peer: receiver.number, from: first, to: end,
+      "\(counted(Int64(repeated), "handshake message")) had to be sent again, and \(lost) of "
+        + "\(expected) packets of media were lost (\(percent(lost, of: expected)))",
+      direction: .inbound,
+      impact: FindingImpact(share: Double(lost) / Double(max(expected, 1)), count: lost),
       severity: .high)
   }
 
