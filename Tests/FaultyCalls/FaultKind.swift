@@ -118,8 +118,6 @@ extension FaultKind {
     case .bandwidthLine, .tinyBitrate, .encoderStops, .relayExpires, .serverSilent:
       return [nil, culprit]
     case .rtcpLost: return [nil, victim]
-    // One end alone may see no media at all, and then only that checks stay unanswered.
-    case .lossyPath: return [nil]
     default: return [nil, culprit, victim]
     }
   }

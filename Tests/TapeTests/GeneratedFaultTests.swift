@@ -41,9 +41,11 @@ struct GeneratedFaultTests {
 
   /// A path that loses packets of every protocol is named as loss, whatever does not work because of
   /// it: the handshake, a data channel, the media of one direction.
-  @Test(arguments: [0, 500, 1_000], [UInt64(70), 71, 72])
-  func aPathThatLosesMuchOfEverythingIsNamed(severity: Int, seed: UInt64) throws {
-    let found = try found(.lossyPath, [seed], severity: severity, sight: .both)
+  @Test(arguments: [FaultSight.both, .victim], [(0, UInt64(70)), (500, 71), (1_000, 72)])
+  func aPathThatLosesMuchOfEverythingIsNamed(
+    sight: FaultSight, plan: (severity: Int, seed: UInt64)
+  ) throws {
+    let found = try found(.lossyPath, [plan.seed], severity: plan.severity, sight: sight)
     #expect(
       ["loss", "loss-burst", "loss-at-peer"].contains(found.findings.first?.id), "\(found.text())")
   }
