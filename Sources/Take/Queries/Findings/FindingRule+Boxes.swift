@@ -1,8 +1,8 @@
 import Tape
 import Wire
 
-// Rules about middleboxes: NATs that change mappings, tunnels that drop large packets, and
-// firewalls that block data channels.
+// Rules about middleboxes: NATs that change mappings, boxes that alter packets, so that SRTP refuses
+// them, and firewalls that block data channels.
 
 extension FindingRule {
   /// Finds media that arrives from a new address that was not signaled: a NAT restarted or lost a
@@ -137,253 +137,115 @@ extension FindingRule {
     return false
   }
 
-  // MARK: Packet sizes
+  // MARK: Refused packets
 
-  /// Finds paths that lose nearly all packets above a certain size while smaller ones arrive: a
-  /// tunnel or VPN has a smaller MTU, and its ICMP messages do not get through (RFC 8899 section
-  /// 1).
-  static let largePacketsLost = FindingRule(
-    id: "large-packets-lost", severity: .high, title: "Large packets lost", scope: .flow,
+  /// Finds received packets that SRTP refused because they were altered, protected with another
+  /// key, replayed or too early.
+  ///
+  /// Refusals are recorded only when their number reaches a power of two. If the take has
+  /// statistics, the exact number is the excess of `packetsLost` over the loss on the wire.
+  static let srtpRefused = FindingRule(
+    id: "srtp-refused", severity: .medium, title: "Packets rejected by SRTP", scope: .flow,
     thresholds: [
-      Threshold("least_lost", 12, "packets", "larger than all that arrive; our choice"),
-      Threshold("least_share", 0.9, "", "of the lost are among the largest, and of these are lost"),
-      Threshold("most_share", 0.03, "", "of the smaller ones are lost; as `loss`"),
+      Threshold("least_rows", 4, "", "8 packets and more"),
+      Threshold("early_rows", 7, "", "64 and more before the keys were known"),
     ],
-    causes: ["path-dead"], silentUnder: ["path-dead"],
+    causes: ["duplicates", "sequence-restart"],
     sql: """
-      SELECT peer, ssrc, size, count(*) AS packets FROM packet
-      WHERE protocol = 'rtp' AND direction = 'in' GROUP BY peer, ssrc, size
+      SELECT peer, at_ns, detail ->> '$.reason' AS reason FROM event
+      WHERE type = 'refused' AND detail ->> '$.layer' = 'srtp'
+        AND detail ->> '$.reason' NOT LIKE 'own packet%'
+      ORDER BY row LIMIT \(CallFacts.most)
       """,
-    detector: findLostSizes)
+    detector: findRefusals)
 
-  /// A sent packet's size, and whether it arrived.
-  private struct Sent {
-    var at: Int64
-    var size: Int64
-    var hasArrived: Bool
+  private struct Refusals {
+    var peer: Int64
+    var reason: String
+    var times: [Int64] = []
+
+    /// Whether the packets were changed on the way or protected with another key.
+    var isForged: Bool { reason.hasPrefix("authentication") }
+    var isEarly: Bool { reason.hasPrefix("packet before") }
+    var isReplayed: Bool { reason.contains("replay") }
   }
 
-  private static func findLostSizes(
+  private static func findRefusals(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
-    var found: [Detection] = []
-    for peer in facts.peers {
-      let isWhole = peer.other.map { facts.peer($0)?.isObserved == false } ?? false
-      if !isWhole { found += try findMissingSizes(peer, limits, facts, connection) }
-      if let other = peer.other, facts.peer(other)?.isObserved == false {
-        // Both ends are in the take, so the packets that this end sent can be compared with the
-        // packets that the other end received.
-        let lost = facts.streams.filter {
-          $0.peer == other && $0.direction == .inbound && $0.kind == "video"
-        }.reduce(Int64(0)) { $0 +| $1.lost }
-        guard Double(lost) >= limits["least_lost"] else { continue }
-        let sent = try sentPackets(of: peer.number, to: other, facts, connection)
-        if let one = lostSizes(sent, limits, peer.number, "", facts) { found.append(one) }
-      } else if hasLoss(peer.number, limits, facts) {
-        let sent = try requestedPackets(of: peer.number, connection)
-        if let one = lostSizes(sent, limits, peer.number, ", by its requests", facts) {
-          found.append(one)
-        }
-      }
+    var all: [Refusals] = []
+    let rows = try connection.prepare(srtpRefused.sql)
+    while try rows.step() {
+      let (peer, reason) = (rows.integer(0), rows.text(2) ?? "")
+      let place = all.firstIndex { $0.peer == peer && $0.reason == reason } ?? all.count
+      if place == all.count { all.append(Refusals(peer: peer, reason: reason)) }
+      all[place].times.append(rows.integer(1))
     }
-    return found
-  }
-
-  /// Finds lost large packets from the receiver's packets alone: large packets stopped arriving,
-  /// and requested retransmissions do not arrive either.
-  private static func findMissingSizes(
-    _ peer: CallFacts.Peer, _ limits: Limits, _ facts: CallFacts,
-    _ connection: borrowing SQLiteConnection
-  ) throws(SQLiteError) -> [Detection] {
     var found: [Detection] = []
-    for stream in facts.streams
-    where stream.peer == peer.number && stream.direction == .inbound && stream.role == .media
-      && stream.kind == "video" && Double(stream.lost) >= limits["least_lost"]
-    {
-      let holes = facts.runs(of: stream, where: { $0.lost > 0 })
-      guard let first = holes.first?.lowerBound, let last = holes.last?.upperBound,
-        last &- first >= 2_000_000_000,
-        facts.repairs(of: stream, from: first, to: last &+ 1_000_000_000) *| 10 <= stream.lost,
-        facts.streams.contains(where: { $0.role == .repair && $0.original == stream.ssrc })
-          || facts.demands.contains(where: {
-            $0.kind == .nack && $0.peer == peer.number && $0.direction == .outbound
-              && $0.ssrc == stream.ssrc
-          })
+    for one in all {
+      let least = limits[one.isEarly ? "early_rows" : "least_rows"]
+      guard Double(one.times.count) >= least, let first = one.times.first,
+        let last = one.times.last
       else { continue }
-      let rows = try connection.prepare(
-        """
-        SELECT at_ns, size FROM packet_store JOIN path_end USING (path)
-        WHERE path_end.peer = \(peer.number) AND direction = 'in' AND marker_type IS NOT NULL
-          AND packet_store.ssrc & 0xffffffff = \(stream.ssrc) LIMIT 2000000
-        """)
-      var before: [Int64] = []
-      var since: [Int64] = []
-      while try rows.step() {
-        // Ignores packets around the first loss, which shows only when a later packet arrives.
-        if rows.integer(0) < first &- 100_000_000 {
-          before.append(rows.integer(1))
-        } else if rows.integer(0) > first &+ 200_000_000, rows.integer(0) <= last {
-          since.append(rows.integer(1))
+      // Row n reports refused packet number 2^(n - 1), so n rows mean at least that many packets,
+      // but fewer than twice as many.
+      let fewest = Int64(1) << Int64(min(one.times.count - 1, 40))
+      let counted = one.isForged ? try counted(at: one.peer, facts, connection) : nil
+      let isExact = counted.map { $0.count >= fewest } ?? false
+      let text =
+        if isExact, let counted {
+          "\(counted.count) packets that came were refused, by the statistics until "
+            + "\(decimal(Double(counted.until) / 1e9)) s"
+        } else {
+          "\(fewest) to \(2 *| fewest -| 1) packets that came were refused, the \(fewest)th at "
+            + "\(decimal(Double(last) / 1e9)) s"
         }
-      }
-      let most = since.max() ?? 0
-      let large = before.filter { $0 > most &+ most / 50 }
-      // The number of large packets that would have arrived since then, if their share had not
-      // changed.
-      let expected = Double(since.count) * Double(large.count) / Double(max(1, before.count))
-      guard since.count >= 30, large.count >= 20, expected >= limits["least_lost"] else { continue }
       found.append(
         Detection(
-          "large-packets-lost", peer: peer.number, from: first, to: last,
-          "no packet of more than \(most) bytes arrived any more, while \(large.count) of "
-            + "\(before.count) were larger before; \(stream.lost) packets are missing, and none of "
-            + "them was repaired: a link on the path drops larger packets",
-          ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: "video",
-          impact: FindingImpact(count: stream.lost)))
+          "srtp-refused", peer: one.peer, from: first,
+          to: isExact ? max(last, counted?.last ?? last) : last,
+          "\(text): \(one.reason)"
+            + (one.isForged
+              ? ", so that they were changed on the way or protected with another key" : ""),
+          direction: .inbound,
+          impact: FindingImpact(count: isExact ? counted?.count ?? fewest : fewest),
+          severity: one.isReplayed || one.isEarly ? .low : .high,
+          basis: one.isForged ? .ambiguous : nil))
     }
     return found
   }
 
-  private static func hasLoss(_ peer: Int64, _ limits: Limits, _ facts: CallFacts) -> Bool {
-    facts.reports.contains {
-      $0.peer == peer && $0.direction == .inbound && Double($0.lost) >= limits["least_lost"]
-    }
-  }
-
-  /// A packet as its sender and its receiver have it.
-  private struct Carried {
-    var at: Int64
-    var ssrc: Int64
-    var sequence: Int64
-    var rtpTime: Int64
-    var size: Int64
-  }
-
-  /// Calls a closure with each RTP packet of a peer in one direction.
-  private static func forEachPacket(
-    of peer: Int64, _ direction: WireDirection, _ connection: borrowing SQLiteConnection,
-    _ body: (Carried) -> Void
-  ) throws(SQLiteError) {
+  /// Returns how many of a peer's received packets its statistics count as lost although they
+  /// arrived.
+  ///
+  /// `until` is the time of the last sample, and `last` the time of the last sample in which the
+  /// number had grown.
+  private static func counted(
+    at peer: Int64, _ facts: CallFacts, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> (count: Int64, last: Int64, until: Int64)? {
     let rows = try connection.prepare(
       """
-      SELECT at_ns, ssrc & 0xffffffff, sequence & 0xffff, rtp_time & 0xffffffff, size
-      FROM packet_store WHERE marker_type IS NOT NULL AND path IN (
-        SELECT path FROM path_end WHERE peer = \(peer) AND direction = '\(direction.rawValue)')
-      LIMIT 2000000
+      SELECT at_ns, CAST(members ->> '$.ssrc' AS BIGINT) & 4294967295,
+        CAST(members ->> '$.packetsLost' AS BIGINT)
+      FROM stat WHERE peer = \(peer) AND type = 'inbound-rtp'
+        AND members ->> '$.packetsLost' IS NOT NULL
+      ORDER BY row LIMIT \(CallFacts.most)
       """)
+    var counts: [Int64: Int64] = [:]
+    var found: (last: Int64, until: Int64)?
     while try rows.step() {
-      body(
-        Carried(
-          at: rows.integer(0), ssrc: rows.integer(1), sequence: rows.integer(2),
-          rtpTime: rows.integer(3), size: rows.integer(4)))
+      let (at, ssrc, lost) = (rows.integer(0), rows.integer(1), rows.integer(2))
+      guard
+        let stream = facts.streams.first(where: {
+          $0.peer == peer && $0.direction == .inbound && $0.ssrc == ssrc && $0.role == .media
+        })
+      else { continue }
+      let count = lost -| Int64(facts.sum(of: stream, from: .min, to: at).lost)
+      found = (count > counts[ssrc] ?? 0 ? at : found?.last ?? at, at)
+      counts[ssrc] = max(count, counts[ssrc] ?? 0)
     }
-  }
-
-  /// Returns the sent packets of streams that lost some.
-  ///
-  /// Audio without losses is left out: it may arrive even where video of any size is lost.
-  private static func sentPackets(
-    of peer: Int64, to other: Int64, _ facts: CallFacts, _ connection: borrowing SQLiteConnection
-  ) throws(SQLiteError) -> [Sent] {
-    var lossy: [Int64: UInt64] = [:]
-    for stream in facts.streams
-    where stream.peer == other && stream.direction == .inbound && stream.lost > 0 {
-      lossy[stream.ssrc] = UInt64(lossy.count & 0xffff)
-    }
-    func name(_ packet: Carried) -> UInt64? {
-      lossy[packet.ssrc].map {
-        $0 << 48 | UInt64(packet.sequence) << 32 | UInt64(packet.rtpTime)
-      }
-    }
-    var arrived: Set<UInt64> = []
-    try forEachPacket(of: other, .inbound, connection) { packet in
-      if let name = name(packet) { arrived.insert(name) }
-    }
-    var sent: [Sent] = []
-    try forEachPacket(of: peer, .outbound, connection) { packet in
-      guard let name = name(packet) else { return }
-      sent.append(Sent(at: packet.at, size: packet.size, hasArrived: arrived.contains(name)))
-    }
-    return sent
-  }
-
-  /// Returns the sent packets of streams for which the remote side sends NACKs; packets that a NACK
-  /// names count as lost, although they may only be late.
-  private static func requestedPackets(
-    of peer: Int64, _ connection: borrowing SQLiteConnection
-  ) throws(SQLiteError) -> [Sent] {
-    var asked: [Int64: Set<Int64>] = [:]
-    let rows = try connection.prepare(
-      """
-      SELECT DISTINCT rtcp.ssrc & 0xffffffff, each.value & 0xffff
-      FROM rtcp, json_each(rtcp.fields, '$.sequences') AS each
-      WHERE rtcp.type = 'nack' AND rtcp.direction = 'in' AND rtcp.peer = \(peer)
-      """)
-    while try rows.step() { asked[rows.integer(0), default: []].insert(rows.integer(1)) }
-    var sent: [Sent] = []
-    try forEachPacket(of: peer, .outbound, connection) { packet in
-      guard let names = asked[packet.ssrc] else { return }
-      sent.append(
-        Sent(at: packet.at, size: packet.size, hasArrived: !names.contains(packet.sequence)))
-    }
-    return sent
-  }
-
-  /// Returns a detection if lost packets are larger than a certain size, and packets that arrived
-  /// are smaller.
-  ///
-  /// A lost packet that was not requested counts as arrived, so some of the large packets may seem
-  /// to have arrived.
-  private static func lostSizes(
-    _ all: [Sent], _ limits: Limits, _ peer: Int64, _ source: String, _ facts: CallFacts
-  ) -> Detection? {
-    // The last packets sent may still be in flight.
-    let known = all.filter { $0.at <= facts.end &- 1_000_000_000 }
-    let times = known.filter { !$0.hasArrived }.map(\.at).sorted()
-    // Leaves out the first and the last twentieth of the losses, which may have another cause.
-    let spare = times.count / 20
-    guard !times.isEmpty, Double(times.count) >= limits["least_lost"],
-      case let (from, to) = (times[spare], times[times.count - 1 - spare]),
-      // In a shorter outage, all lost packets may belong to one large frame.
-      to &- from >= 2_000_000_000
-    else { return nil }
-    var sizes: [Int64: (arrived: Int, lost: Int)] = [:]
-    for packet in known where packet.at >= from && packet.at <= to {
-      if packet.hasArrived {
-        sizes[packet.size, default: (0, 0)].arrived += 1
-      } else {
-        sizes[packet.size, default: (0, 0)].lost += 1
-      }
-    }
-    let ordered = sizes.keys.sorted()
-    let sorted = ordered.map { sizes[$0] ?? (0, 0) }
-    let lost = sorted.reduce(0) { $0 + $1.lost }
-    // Finds the size that best separates lost packets from smaller ones that arrived.
-    var right = lost
-    var best = (right: right, place: 0)
-    for (place, count) in sorted.enumerated() {
-      right += count.arrived - count.lost
-      if right > best.right { best = (right, place + 1) }
-    }
-    guard best.place < ordered.count else { return nil }
-    let smallest = ordered[best.place]
-    let largeLost = sorted[best.place...].reduce(0) { $0 + $1.lost }
-    let large = sorted[best.place...].reduce(0) { $0 + $1.arrived + $1.lost }
-    let small = sorted[..<best.place].reduce(0) { $0 + $1.arrived + $1.lost }
-    let smallLost = lost - largeLost
-    guard Double(largeLost) >= limits["least_lost"],
-      Double(largeLost) >= limits["least_share"] * Double(max(lost, large)), small >= large / 4,
-      small >= 20, Double(smallLost) <= limits["most_share"] * Double(small)
-    else { return nil }
-    let share = largeLost == large ? "none" : "\(large - largeLost)"
-    return Detection(
-      "large-packets-lost", peer: peer, from: from, to: min(to, facts.end),
-      "\(share) of \(large) packets of \(smallest) bytes and more arrived, and "
-        + "\(small - smallLost) of \(small) smaller ones did\(source): a link on the "
-        + "path drops larger packets",
-      direction: .outbound,
-      impact: FindingImpact(
-        share: Double(largeLost) / Double(max(1, small + large)), count: Int64(largeLost)))
+    let sum = counts.values.reduce(0, +|)
+    return found.map { (sum, $0.last, $0.until) }
   }
 
   // MARK: Data channels

@@ -337,6 +337,7 @@ extension FindingRule {
     "path-dead": ["turn-refused", "turn-refused-seen", "address-changed", "ice-password-wrong"],
     "sent-not-arriving": [
       "turn-refused", "turn-refused-seen", "address-changed", "payload-types-crossed",
+      "large-packets-lost",
       "consent-lost",
     ],
     "rtcp-silence": ["turn-refused", "address-changed"],

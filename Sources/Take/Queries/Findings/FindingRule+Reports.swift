@@ -113,7 +113,7 @@ extension FindingRule {
 
   /// Returns the periods in which the remote peer reported nothing new about a stream: its block is
   /// unchanged or, as for a silent source (RFC 3550 section 6.4), left out.
-  private static func standing(
+  static func standing(
     _ reports: [CallFacts.Report], of stream: CallFacts.Stream, _ facts: CallFacts
   ) -> [(from: Int64, to: Int64, count: Int)] {
     var times: [(from: Int64, to: Int64, count: Int)] = []
