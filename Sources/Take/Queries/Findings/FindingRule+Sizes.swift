@@ -45,8 +45,14 @@ extension FindingRule {
           $0.peer == other && $0.direction == .inbound && $0.kind == "video"
         }.reduce(Int64(0)) { $0 +| $1.lost }
         guard Double(lost) >= limits["least_lost"] else { continue }
-        let sent = try sentPackets(of: peer.number, to: other, facts, connection)
-        if let one = lostSizes(sent, limits, peer.number, "", facts) { found.append(one) }
+        // Audio without losses is left out: it may arrive even where video of any size is lost. If
+        // too little video is small, it is all that shows that small packets arrive.
+        for isAll in [false, true] {
+          let sent = try sentPackets(of: peer.number, to: other, isAll, facts, connection)
+          guard let one = lostSizes(sent, limits, peer.number, "", facts) else { continue }
+          found.append(one)
+          break
+        }
       } else if hasLoss(peer.number, limits, facts) {
         let sent = try requestedPackets(of: peer.number, connection)
         if let one = lostSizes(sent, limits, peer.number, ", by its requests", facts) {
@@ -216,15 +222,14 @@ extension FindingRule {
     }
   }
 
-  /// Returns the sent packets of streams that lost some.
-  ///
-  /// Audio without losses is left out: it may arrive even where video of any size is lost.
+  /// Returns the sent packets of all streams, or only of those that lost some.
   private static func sentPackets(
-    of peer: Int64, to other: Int64, _ facts: CallFacts, _ connection: borrowing SQLiteConnection
+    of peer: Int64, to other: Int64, _ isAll: Bool, _ facts: CallFacts,
+    _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Sent] {
     var lossy: [Int64: UInt64] = [:]
     for stream in facts.streams
-    where stream.peer == other && stream.direction == .inbound && stream.lost > 0 {
+    where stream.peer == other && stream.direction == .inbound && (isAll || stream.lost > 0) {
       lossy[stream.ssrc] = UInt64(lossy.count & 0xffff)
     }
     func name(_ packet: Carried) -> UInt64? {
