@@ -76,11 +76,13 @@ extension FindingRule {
     {
       let holes = facts.runs(of: stream, where: { $0.lost > 0 })
       guard let hole = holes.first?.lowerBound, let last = holes.last?.upperBound else { continue }
-      // If all packets are too large, the hole shows only at the end of a long gap.
+      // If all packets are too large, the hole shows only at the end of a long gap, in which audio
+      // arrives.
       let gap = stream.gaps.first { gap in
         gap.from < hole && gap.to.map { (hole...(hole +| 200_000_000)).contains($0) } ?? false
       }
-      let first = gap?.from ?? hole
+      let hasAudio = gap.map { hasAudio(peer.number, $0.from, hole, limits, facts) } ?? false
+      let first = hasAudio ? gap?.from ?? hole : hole
       guard last &- first >= 2_000_000_000,
         facts.repairs(of: stream, from: first, to: last &+ 1_000_000_000) *| 10 <= stream.lost,
         facts.streams.contains(where: { $0.role == .repair && $0.original == stream.ssrc })
@@ -101,23 +103,26 @@ extension FindingRule {
           if packet.at <= last { since.append(packet.size) } else { later.append(packet.size) }
         }
       }
-      // An encoder that adapted to the limit sends only packets that pass.
-      let limit = (since.max() ?? 0) *| 51 / 50
-      since += later.prefix { $0 <= limit }
-      let most = since.max() ?? 0
-      let large = before.filter { $0 > most &+ most / 50 }
-      // The number of large packets that would have arrived since then, if their share had not
-      // changed.
-      let expected = Double(since.count) * Double(large.count) / Double(max(1, before.count))
-      guard since.count >= 30, large.count >= 20, expected >= limits["least_lost"] else { continue }
-      found.append(
-        Detection(
-          "large-packets-lost", peer: peer.number, from: first, to: last,
-          "no packet of more than \(most) bytes arrived any more, while \(large.count) of "
-            + "\(before.count) were larger before; \(stream.lost) packets are missing, and none of "
-            + "them was repaired: a link on the path drops larger packets",
-          ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: "video",
-          impact: FindingImpact(count: stream.lost)))
+      // An encoder that adapted to the limit loses nothing more, and sends only what passes.
+      for passed in [since, hasAudio ? since + later : []] {
+        let most = passed.max() ?? 0
+        let large = before.filter { $0 > most &+ most / 50 }
+        // The number of large packets that would have arrived since then, if their share had not
+        // changed.
+        let expected = Double(passed.count) * Double(large.count) / Double(max(1, before.count))
+        guard passed.count >= 30, large.count >= 20, expected >= limits["least_lost"] else {
+          continue
+        }
+        found.append(
+          Detection(
+            "large-packets-lost", peer: peer.number, from: first, to: last,
+            "no packet of more than \(most) bytes arrived any more, while \(large.count) of "
+              + "\(before.count) were larger before; \(stream.lost) packets are missing, and none "
+              + "of them was repaired: a link on the path drops larger packets",
+            ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: "video",
+            impact: FindingImpact(count: stream.lost)))
+        break
+      }
     }
     return found
   }
@@ -185,6 +190,20 @@ extension FindingRule {
     guard let first = reports.first, let last = reports.last else { return false }
     let (grown, lost) = (last.highest &- first.highest, last.lost &- first.lost)
     return grown >= 20 && Double(lost) <= limits["most_share"] * Double(grown)
+  }
+
+  /// Returns whether a peer received audio without much loss in a period.
+  private static func hasAudio(
+    _ peer: Int64, _ from: Int64, _ to: Int64, _ limits: Limits, _ facts: CallFacts
+  ) -> Bool {
+    facts.streams.contains { stream in
+      guard stream.peer == peer, stream.direction == .inbound, stream.kind == "audio" else {
+        return false
+      }
+      let sum = facts.sum(of: stream, from: from, to: to)
+      return sum.packets >= 20
+        && Double(sum.lost) <= limits["most_share"] * Double(sum.packets +| sum.lost)
+    }
   }
 
   private static func hasLoss(_ peer: Int64, _ limits: Limits, _ facts: CallFacts) -> Bool {
