@@ -81,7 +81,7 @@ extension FindingRule {
       let gap = stream.gaps.first { gap in
         gap.from < hole && gap.to.map { (hole...(hole +| 200_000_000)).contains($0) } ?? false
       }
-      let hasAudio = gap.map { hasAudio(peer.number, $0.from, hole, limits, facts) } ?? false
+      let hasAudio = gap.map { Self.hasAudio(peer.number, $0.from, hole, limits, facts) } ?? false
       let first = hasAudio ? gap?.from ?? hole : hole
       guard last &- first >= 2_000_000_000,
         facts.repairs(of: stream, from: first, to: last &+ 1_000_000_000) *| 10 <= stream.lost,
