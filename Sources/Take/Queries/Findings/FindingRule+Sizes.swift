@@ -128,7 +128,7 @@ extension FindingRule {
   }
 
   /// Finds large packets that do not arrive, from the sender's packets alone: by the receiver's
-  /// reports, no video arrives although audio does.
+  /// reports, hardly any video arrives although audio does.
   ///
   /// Both take the same path, which cannot tell them apart but by their size.
   private static func findBlockedSizes(
@@ -147,7 +147,8 @@ extension FindingRule {
       let reports = facts.reports.filter {
         $0.peer == peer.number && $0.direction == .inbound && $0.ssrc == stream.ssrc
       }
-      for run in standing(reports, of: stream, facts)
+      let blocked = blockedTimes(reports, of: stream, facts)
+      for run in blocked.isEmpty ? standing(reports, of: stream, facts) : blocked
       where run.to &- run.from >= 2_000_000_000
         && reports.contains(where: { $0.at < run.from && $0.highest > 0 })
         && sent.contains(where: { arrives($0, run.from, run.to, limits, facts) })
@@ -167,14 +168,35 @@ extension FindingRule {
         found.append(
           Detection(
             "large-packets-lost", peer: peer.number, from: run.from, to: run.to,
-            "none of \(video.count) packets of video, nearly all of \(smallest) bytes and more, "
-              + "arrived, by \(run.count) reports of the receiver, while audio of up to "
+            "hardly any of \(video.count) packets of video, nearly all of \(smallest) bytes and "
+              + "more, arrived, by \(run.count) reports of the receiver, while audio of up to "
               + "\(audioMost) bytes did on the same path: a link on the path drops larger packets",
             ssrc: stream.ssrc, track: stream.track, direction: .outbound, kind: "video",
             impact: FindingImpact(share: 1, count: Int64(video.count))))
       }
     }
     return found
+  }
+
+  /// Returns the periods in which a receiver's reports count hardly any packet of a stream.
+  private static func blockedTimes(
+    _ reports: [CallFacts.Report], of stream: CallFacts.Stream, _ facts: CallFacts
+  ) -> [(from: Int64, to: Int64, count: Int)] {
+    var times: [(from: Int64, to: Int64, count: Int)] = []
+    var isOpen = false
+    for (before, after) in zip(reports, reports.dropFirst()) {
+      let sent = facts.sum(of: stream, from: before.at, to: after.at).packets
+      let (grown, lost) = (after.highest &- before.highest, after.lost &- before.lost)
+      let isBlocked = sent >= 10 && grown >= 0 && lost *| 10 >= grown *| 8
+      if isBlocked, isOpen {
+        times[times.count - 1].to = after.at
+        times[times.count - 1].count += 1
+      } else if isBlocked {
+        times.append((before.at, after.at, 2))
+      }
+      isOpen = isBlocked
+    }
+    return times
   }
 
   /// Returns whether a stream of audio arrives without much loss in a period, by the receiver's
