@@ -15,7 +15,7 @@ extension FindingRule {
     Threshold("few_share", 1, "%", "of the whole stream is little; our choice"),
     Threshold("burst_share", 70, "%", "of the missing packets in bursts make it one of bursts"),
     Threshold("path_share", 20, "%", "of the checks make it a loss of all protocols; our choice"),
-    Threshold("path_lost", 8, "checks and responses", "fewer show nothing"),
+    Threshold("path_lost", 8, "", "checks, responses and handshake messages; fewer show nothing"),
     Threshold("path_times", 4, "times", "between which some arrive: no outage; our choice"),
   ]
 
@@ -89,12 +89,14 @@ extension FindingRule {
   ) -> Detection? {
     guard let receiver = sender.other, !sender.isObserved, !sender.isReported else { return nil }
     let checks = facts.checksSent(from: sender.number, to: receiver)
+    let messages = facts.handshakeMessages(from: sender.number, to: receiver)
+    // A few checks are enough if the handshake lost messages too.
+    let least = limits.count("path_times") / (Double(messages.lost) >= limits["path_times"] ? 2 : 1)
+    let lost = checks.lost +| messages.lost
     guard let first = checks.times.first, let last = checks.times.last,
-      Double(checks.lost) >= limits["path_lost"], checks.times.count >= limits.count("path_times"),
+      Double(lost) >= limits["path_lost"], checks.times.count >= least,
       Double(checks.lost) * 100 >= limits["path_share"] * Double(checks.sent)
     else { return nil }
-    let messages = facts.handshakeMessages(from: sender.number, to: receiver)
-    let lost = checks.lost +| messages.lost
     let isHandshakeLost = messages.lost > 0
     return Detection(
       "loss", peer: receiver, from: first, to: last,
