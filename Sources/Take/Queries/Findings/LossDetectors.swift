@@ -131,13 +131,28 @@ extension FindingRule {
       let begin = facts.sum(of: stream, from: stream.first, to: stream.first +| 3_000_000_000)
       return isLossy(Int64(begin.lost), Int64(begin.packets +| begin.lost))
     }
-    guard let end = lossy.map(\.last).max() else { return nil }
+    let again = "\(counted(Int64(repeated), "handshake message")) had to be sent again, and "
+    guard let end = lossy.map(\.last).max() else {
+      // Without media, the checks show it: the path loses some of them, or their responses.
+      let checks = facts.checksAnswered(to: receiver.number)
+      guard let last = checks.times.last, Double(checks.lost) >= limits["path_lost"],
+        checks.times.count >= limits.count("path_times"),
+        // A check and its response make two ways.
+        Double(checks.lost) * 100 >= limits["path_share"] * 1.5 * Double(checks.sent)
+      else { return nil }
+      return Detection(
+        "loss", peer: receiver.number, from: first, to: max(last, facts.end),
+        again + "\(checks.lost) of \(checks.sent) connectivity checks stayed unanswered, on a path "
+          + "that answered others",
+        impact: FindingImpact(
+          share: Double(checks.lost) / Double(max(checks.sent, 1)), count: checks.lost),
+        severity: .high)
+    }
     let lost = lossy.reduce(Int64(0)) { $0 +| $1.lost }
     let expected = lossy.reduce(Int64(0)) { $0 +| $1.expected }
     return Detection(
       "loss", peer: receiver.number, from: first, to: end,
-      "\(counted(Int64(repeated), "handshake message")) had to be sent again, and \(lost) of "
-        + "\(expected) packets of media were lost (\(percent(lost, of: expected)))",
+      again + "\(lost) of \(expected) packets of media were lost (\(percent(lost, of: expected)))",
       direction: .inbound,
       impact: FindingImpact(share: Double(lost) / Double(max(expected, 1)), count: lost),
       severity: .high)
@@ -359,6 +374,24 @@ extension CallFacts {
         paths[check.path, default: []].append((check.at, check.exchange.responses))
       }
     }
+    return mixed(paths)
+  }
+
+  /// Returns the same for the checks that an end sent, each of which arrived if it was answered.
+  fileprivate func checksAnswered(
+    to sender: Int64
+  ) -> (sent: Int64, lost: Int64, times: [Int64]) {
+    var paths: [Int64: [(at: Int64, copies: DatagramFacts.Copies)]] = [:]
+    for check in network.datagrams.checks where check.peer == sender {
+      paths[check.path, default: []].append(
+        (check.at, DatagramFacts.Copies(sent: 1, arrived: check.answered == nil ? 0 : 1)))
+    }
+    return mixed(paths)
+  }
+
+  private func mixed(
+    _ paths: [Int64: [(at: Int64, copies: DatagramFacts.Copies)]]
+  ) -> (sent: Int64, lost: Int64, times: [Int64]) {
     var (sent, lost, times): (Int64, Int64, [Int64]) = (0, 0, [])
     for path in paths.keys.sorted() {
       let copies = paths[path] ?? []
