@@ -338,7 +338,8 @@ struct FindingEnds: Sendable {
     return byTrack[Source(peer: peer, direction: direction, number: track)]
   }
 
-  /// Returns the peer and direction of the media that a detection is about; nil without a direction.
+  /// Returns the peer and direction of the media that a detection is about; nil if it has no
+  /// direction.
   ///
   /// What a relay's leg receives is what the end with which it talks sends.
   private func side(of detection: Detection) -> (peer: Int64, direction: WireDirection)? {

@@ -1,8 +1,8 @@
 import Tape
 import Wire
 
-// Rules about middleboxes: NATs that change mappings, boxes that alter packets, so that SRTP refuses
-// them, and firewalls that block data channels.
+// Rules about middleboxes: NATs that change mappings, boxes that alter packets, so that SRTP
+// refuses them, and firewalls that block data channels.
 
 extension FindingRule {
   /// Finds media that arrives from a new address that was not signaled: a NAT restarted or lost a

@@ -77,8 +77,7 @@ package struct StreamTiming: Sendable {
   /// After a pause of at least `halt`, media captured during it arrives within `burst`.
   private static let halt: Int64 = 150_000_000
   private static let burst: Int64 = 60_000_000
-  /// By how much a sender's clock must run ahead after a stall, in nanoseconds: less than what makes
-  /// a queue.
+  /// By how much a sender's clock must run ahead after a stall, in nanoseconds; a queue is more.
   private static let lead: Int64 = 60_000_000
   private static let most = 200_000
 
