@@ -163,7 +163,9 @@ extension FindingRule {
         }
         let large = video.filter { $0 > audioMost }
         guard let smallest = large.min(), Double(large.count) >= limits["least_lost"],
-          Double(large.count) >= limits["least_share"] * Double(video.count)
+          Double(large.count) >= limits["least_share"] * Double(video.count),
+          // If small video does not arrive either, something else blocks it.
+          video.count - large.count < 2 || arrived(reports, run.from, run.to) > 0
         else { continue }
         found.append(
           Detection(
@@ -176,6 +178,13 @@ extension FindingRule {
       }
     }
     return found
+  }
+
+  /// Returns how many packets of a stream arrived in a period, by its receiver's reports.
+  private static func arrived(_ reports: [CallFacts.Report], _ from: Int64, _ to: Int64) -> Int64 {
+    let inside = reports.filter { $0.at >= from && $0.at <= to }
+    guard let first = inside.first, let last = inside.last else { return 0 }
+    return (last.highest &- first.highest) &- (last.lost &- first.lost)
   }
 
   /// Returns the periods in which a receiver's reports count hardly any packet of a stream.
