@@ -50,6 +50,24 @@ struct GeneratedFaultTests {
       ["loss", "loss-burst", "loss-at-peer"].contains(found.findings.first?.id), "\(found.text())")
   }
 
+  /// Calls of the generator whose first finding once named something else, or nothing: a sender that
+  /// counts its device's buffer twice after a stall, reports on an old sender report during a queue,
+  /// a short queue, video that is all too large, seen by its receiver and by its sender, and many
+  /// short stalls.
+  @Test(arguments: [
+    (FaultKind.peerProcess, UInt64(31_415_095_255), "peer-starved"),
+    (.bottleneck, 77_113_232_854, "standing-queue"),
+    (.bottleneck, 77_113_233_561, "standing-queue"),
+    (.largePacketsLost, 86_420_259_967, "large-packets-lost"),
+    (.largePacketsLost, 86_420_259_866, "large-packets-lost"),
+    (.largePacketsLost, 5_711_018_547, "large-packets-lost"),
+    (.slowProcessor, 86_420_260_472, "process-starved"),
+  ])
+  func callsThatWereNamedWronglyAreNamed(kind: FaultKind, seed: UInt64, id: String) throws {
+    let found = try found(kind, [seed], severity: nil)
+    #expect(found.findings.first?.id == id, "\(found.text())")
+  }
+
   /// The path drops large packets, for a while or permanently, and only their sender is recorded.
   @Test(arguments: [UInt64(70), 71]) func aSenderAloneNamesASizeLimit(seed: UInt64) throws {
     let found = try found(.largePacketsLost, [seed], sight: .culprit)

@@ -80,10 +80,10 @@ extension FindingRule {
   }
 
   /// Finds a path from a peer that loses packets of every protocol, by the connectivity checks and
-  /// the handshake messages that it loses: they cannot be retransmitted as fast as they are lost,
-  /// and without them there is no connection, or no media whose loss could be counted.
+  /// the handshake messages that it loses.
   ///
-  /// Only a take with both ends shows which of them arrived.
+  /// Without these there is no connection, and so no media whose loss could be counted. Only a take
+  /// with both ends shows which of them arrived.
   private static func pathLoss(
     from sender: CallFacts.Peer, _ facts: CallFacts, _ limits: Limits
   ) -> Detection? {
