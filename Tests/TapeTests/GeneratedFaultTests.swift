@@ -39,8 +39,8 @@ struct GeneratedFaultTests {
     #expect(found.findings.first?.id == id, "\(found.text())")
   }
 
-  /// A path that loses packets of every protocol is named as loss, whatever does not work because of
-  /// it: the handshake, a data channel, the media of one direction.
+  /// A path that loses packets of every protocol is named as loss, whatever does not work because
+  /// of it: the handshake, a data channel, the media of one direction.
   @Test(arguments: [FaultSight.both, .victim], [(0, UInt64(70)), (500, 71), (1_000, 72)])
   func aPathThatLosesMuchOfEverythingIsNamed(
     sight: FaultSight, plan: (severity: Int, seed: UInt64)
@@ -50,10 +50,10 @@ struct GeneratedFaultTests {
       ["loss", "loss-burst", "loss-at-peer"].contains(found.findings.first?.id), "\(found.text())")
   }
 
-  /// Calls of the generator whose first finding once named something else, or nothing: a sender that
-  /// counts its device's buffer twice after a stall, reports on an old sender report during a queue,
-  /// a short queue, video that is all too large, seen by its receiver and by its sender, and many
-  /// short stalls.
+  /// Calls of the generator whose first finding once named something else, or nothing: a sender
+  /// that counts its device's buffer twice after a stall, reports on an old sender report during a
+  /// queue, a short queue, video that is all too large, seen by its receiver and by its sender, and
+  /// many short stalls.
   @Test(arguments: [
     (FaultKind.peerProcess, UInt64(31_415_095_255), "peer-starved"),
     (.bottleneck, 77_113_232_854, "standing-queue"),

@@ -136,7 +136,6 @@ extension FindingRule {
       // Without media, the checks show it: the path loses some of them, or their responses.
       let checks = facts.checksAnswered(to: receiver.number)
       guard let last = checks.times.last, Double(checks.lost) >= limits["path_lost"],
-        checks.times.count >= limits.count("path_times"),
         // A check and its response make two ways.
         Double(checks.lost) * 100 >= limits["path_share"] * 1.5 * Double(checks.sent)
       else { return nil }
@@ -383,8 +382,12 @@ extension CallFacts {
   ) -> (sent: Int64, lost: Int64, times: [Int64]) {
     var paths: [Int64: [(at: Int64, copies: DatagramFacts.Copies)]] = [:]
     for check in network.datagrams.checks where check.peer == sender {
-      paths[check.path, default: []].append(
-        (check.at, DatagramFacts.Copies(sent: 1, arrived: check.answered == nil ? 0 : 1)))
+      // A check may be sent again before its response arrives; then it was answered all the same.
+      let copies =
+        check.answered == nil
+        ? DatagramFacts.Copies(sent: check.exchange.requests.sent, arrived: 0)
+        : DatagramFacts.Copies(sent: 1, arrived: 1)
+      paths[check.path, default: []].append((check.at, copies))
     }
     return mixed(paths)
   }
