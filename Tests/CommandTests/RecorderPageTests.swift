@@ -18,10 +18,11 @@ extension LiveTests {
         status: status, head: parts[0], body: parts.dropFirst().joined(separator: "\n\n"))
     }
 
-    /// Makes a call, and returns the recorder's identifier for it.
-    private func call(_ run: Run, _ url: String, _ folder: Folder, _ name: String) async throws
-      -> String
-    {
+    /// Makes a call, and returns the recorder's identifier for it; an earlier call may still be
+    /// listed.
+    private func call(
+      _ run: Run, _ url: String, _ folder: Folder, _ name: String, after known: [String] = []
+    ) async throws -> String {
       // The call is listed only while it runs, so it runs until it was found.
       let made = try Run(
         Tool.path,
@@ -32,9 +33,10 @@ extension LiveTests {
       let end = ContinuousClock.now + .seconds(120)
       while id.isEmpty, ContinuousClock.now < end {
         let list = try await get(url + "/calls", "-H", LiveTests.bearer(run)).body
-        if let begin = list.range(of: #""id":""#)?.upperBound {
-          id = String(list[begin...].prefix { $0 != "\"" })
+        let ids = list.components(separatedBy: #""id":""#).dropFirst().map {
+          String($0.prefix { $0 != "\"" })
         }
+        id = ids.first { !known.contains($0) } ?? ""
       }
       made.send(SIGINT)
       // It may end before it connected.
@@ -78,7 +80,9 @@ extension LiveTests {
       let list = try await get(url + "/calls")
       #expect(list.body.contains("\"recording\":\"takes\""), "\(list.body)")
       var ids: [String] = []
-      for name in ["a.take", "b.take"] { ids.append(try await call(run, url, folder, name)) }
+      for name in ["a.take", "b.take"] {
+        ids.append(try await call(run, url, folder, name, after: ids))
+      }
       for (number, id) in zip(1...2, ids) {
         let (page, _, labels) = try await page(url, call: id)
         #expect(page.status == 200 && page.body.hasPrefix("<!doctype html>"))
