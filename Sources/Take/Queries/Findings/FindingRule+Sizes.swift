@@ -47,7 +47,10 @@ extension FindingRule {
         guard Double(lost) >= limits["least_lost"] else { continue }
         // Audio without losses is left out: it may arrive even where video of any size is lost. If
         // too little video is small, it is all that shows that small packets arrive.
-        for isAll in [false, true] {
+        let hasMore = facts.streams.contains {
+          $0.peer == other && $0.direction == .inbound && $0.lost == 0
+        }
+        for isAll in hasMore ? [false, true] : [false] {
           let sent = try sentPackets(of: peer.number, to: other, isAll, facts, connection)
           guard let one = lostSizes(sent, limits, peer.number, "", facts) else { continue }
           found.append(one)
