@@ -18,8 +18,9 @@ extension LiveTests {
         status: status, head: parts[0], body: parts.dropFirst().joined(separator: "\n\n"))
     }
 
-    /// Makes a call, and returns the recorder's identifier for it; an earlier call may still be
-    /// listed.
+    /// Makes a call, and returns the identifier that the recorder lists for it.
+    ///
+    /// - Parameter known: earlier calls, which may still be listed.
     private func call(
       _ run: Run, _ url: String, _ folder: Folder, _ name: String, after known: [String] = []
     ) async throws -> String {

@@ -412,7 +412,7 @@ struct EngineerQuestionTests {
     let repairs = try texts("SELECT DISTINCT payload_type FROM repair ORDER BY 1", path)
     let types = try texts("SELECT DISTINCT payload_type FROM track WHERE codec <> 'rtx'", path)
     for type in types { #expect(!repairs.contains(type), "\(type)") }
-    // A packet's life is one row for each end, whatever the legs forwarded.
+    // The legs add no rows.
     let lives = try texts(
       "SELECT count(*), count(DISTINCT sent_row) FROM packet_life WHERE sent_row IS NOT NULL", path)
     #expect(lives[0][0] == lives[0][1])
@@ -425,8 +425,8 @@ struct EngineerQuestionTests {
     #expect(near?.other == "near end 1")
   }
 
-  /// Packets that an observer never saw have lives too, and the retransmission that arrived is
-  /// named.
+  /// `packet_life` also has the packets that were lost before the observer, and the retransmission
+  /// that replaced each.
   @Test func packetsLostBeforeTheObserverHaveLives() throws {
     let folder = try TakeFolder()
     let path = try folder.copy("observed-aiortc")

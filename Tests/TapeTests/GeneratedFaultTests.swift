@@ -39,8 +39,8 @@ struct GeneratedFaultTests {
     #expect(found.findings.first?.id == id, "\(found.text())")
   }
 
-  /// A path that loses packets of every protocol is named as loss, whatever does not work because
-  /// of it: the handshake, a data channel, the media of one direction.
+  /// If a path loses packets of every protocol, the first finding is loss, and not the handshake,
+  /// the data channel or the media that suffer from it.
   @Test(arguments: [FaultSight.both, .victim], [(0, UInt64(70)), (500, 71), (1_000, 72)])
   func aPathThatLosesMuchOfEverythingIsNamed(
     sight: FaultSight, plan: (severity: Int, seed: UInt64)

@@ -344,7 +344,7 @@ package struct CallFacts: Sendable {
     try readReported(connection)
     for place in ways.indices { ways[place].finish() }
     try nameStreams(connection)
-    // A relay's legs forward what the ends send each other: it is media of the ends.
+    // The legs of a relay only forward; the media belongs to the two ends.
     let legs = Set(peers.filter { $0.end != nil }.map(\.number))
     streams.removeAll { legs.contains($0.peer) }
     try readFeedback(connection)
@@ -367,6 +367,13 @@ package struct CallFacts: Sendable {
   }
 
   package func peer(_ number: Int64) -> Peer? { peers.first { $0.number == number } }
+
+  /// Returns the report blocks that the receiver of a sent stream returned about it.
+  func reports(on stream: Stream) -> [Report] {
+    reports.filter {
+      $0.peer == stream.peer && $0.direction == .inbound && $0.ssrc == stream.ssrc
+    }
+  }
 
   /// Returns a peer's stream; nil if the take has neither its packets nor its statistics.
   package func stream(_ peer: Int64, _ direction: WireDirection, _ ssrc: Int64) -> Stream? {

@@ -15,9 +15,8 @@ package struct DatagramFacts: Sendable {
     package internal(set) var exchange = Exchange()
   }
 
-  /// A STUN request and its response, as the take has them at both ends.
+  /// The copies of a STUN request and of its response.
   package struct Exchange: Sendable {
-    /// How often the request and the response were sent, and how often they arrived.
     package var requests = Copies()
     package var responses = Copies()
 

@@ -341,7 +341,7 @@ struct FindingEnds: Sendable {
   /// Returns the peer and direction of the media that a detection is about; nil if it has no
   /// direction.
   ///
-  /// What a relay's leg receives is what the end with which it talks sends.
+  /// For a leg of a relay, that is its end: what the leg receives, the end sends.
   private func side(of detection: Detection) -> (peer: Int64, direction: WireDirection)? {
     guard let direction = detection.direction else { return nil }
     guard let end = ends[detection.peer] else { return (detection.peer, direction) }

@@ -92,9 +92,7 @@ extension FindingRule {
     let least = Int64(saturating: limits["least_ms"]) *| 1_000_000
     var found: [Detection] = []
     for stream in facts.streams where stream.direction == .outbound && stream.role == .media {
-      let reports = facts.reports.filter {
-        $0.peer == stream.peer && $0.direction == .inbound && $0.ssrc == stream.ssrc
-      }
+      let reports = facts.reports(on: stream)
       for run in standing(reports, of: stream, facts) where run.to -| run.from >= least {
         let sent = facts.sum(of: stream, from: run.from, to: run.to).packets
         guard Double(sent) >= limits["least_packets"] else { continue }

@@ -136,7 +136,7 @@ extension FindingRule {
         guard Double(queue.to &- queue.from) >= limits["least_seconds"] * 1e9 else { continue }
         let (lost, expected) = facts.lossAtPeer(of: peer.number, queue.from, queue.to)
         let isLossy = lost >= 4 && lost *| 50 >= expected
-        // A stalled process loses nothing.
+        // Loss means a full queue: a process that stalls sends late, but loses nothing.
         guard isLossy || !queue.isStep && !queue.isShort,
           isLossy || !followsInboundStep(queue, peer, facts),
           !isByFeedback || isConfirmed(queue, of: peer, on: limits["feedback_ms"] * 1e6, facts),
@@ -245,9 +245,7 @@ extension FindingRule {
         && stream.clockRate > 0
       {
         let most = limits["most_ms"] * (stream.kind == "video" ? 2 : 1)
-        let reports = facts.reports.filter {
-          $0.peer == peer.number && $0.direction == .inbound && $0.ssrc == stream.ssrc
-        }
+        let reports = facts.reports(on: stream)
         func jitter(_ report: CallFacts.Report) -> Double {
           Double(report.jitter) * 1000 / Double(stream.clockRate)
         }
@@ -282,9 +280,7 @@ extension FindingRule {
       for stream in facts.streams
       where stream.peer == peer.number && stream.direction == .outbound && stream.role == .media {
         let own = sent.filter { $0.ssrc == stream.ssrc }.map(\.at)
-        let reports = facts.reports.filter {
-          $0.peer == peer.number && $0.direction == .inbound && $0.ssrc == stream.ssrc
-        }
+        let reports = facts.reports(on: stream)
         // A peer that never refers to a sender report may not support these references.
         guard reports.contains(where: { $0.lastSent != 0 }) else { continue }
         for run in reports.runs(where: { $0.lastSent == $1.lastSent }) {
@@ -317,9 +313,7 @@ extension FindingRule {
     for peer in lonelySenders(facts) {
       for stream in facts.streams
       where stream.peer == peer.number && stream.direction == .outbound && stream.role == .media {
-        let reports = facts.reports.filter {
-          $0.peer == peer.number && $0.direction == .inbound && $0.ssrc == stream.ssrc
-        }
+        let reports = facts.reports(on: stream)
         for (before, after) in zip(reports, reports.dropFirst()) where after.at > before.at {
           let sent = Int64(facts.sum(of: stream, from: before.at, to: after.at).packets)
           // The tolerance allows for packets that were sent before the earlier report but received

@@ -168,7 +168,7 @@ extension FindingRule {
     var found: [Detection] = []
     for peer in facts.peers where !peer.isObserved {
       var stops = Self.stops(of: peer, facts.network.lateSteps, least: limits["least_ms"])
-      // Each short stop does no harm, and a process that is short of time stops many times.
+      // A short stop does no harm by itself; many of them mean that the processor is too slow.
       let areShort = stops.isEmpty
       if areShort {
         stops = Self.stops(of: peer, facts.network.slightlyLateSteps, least: limits["often_ms"])
@@ -194,8 +194,8 @@ extension FindingRule {
     return found
   }
 
-  /// Returns the times, during a peer's connection, in which its process ran at least some
-  /// milliseconds late.
+  /// Returns when a peer's process was late by at least `least` milliseconds while it was
+  /// connected.
   private static func stops(
     of peer: CallFacts.Peer, _ lateSteps: [StepTimes.Late], least: Double
   ) -> [(from: Int64, to: Int64)] {

@@ -79,8 +79,8 @@ extension FindingRule {
     {
       let holes = facts.runs(of: stream, where: { $0.lost > 0 })
       guard let hole = holes.first?.lowerBound, let last = holes.last?.upperBound else { continue }
-      // If all packets are too large, the hole shows only at the end of a long gap, in which audio
-      // arrives.
+      // If every packet of video is too large, none arrives for a while, and the loss is noticed
+      // only when one does. Audio arrives meanwhile.
       let gap = stream.gaps.first { gap in
         gap.from < hole && gap.to.map { (hole...(hole +| 200_000_000)).contains($0) } ?? false
       }
@@ -106,7 +106,7 @@ extension FindingRule {
           if packet.at <= last { since.append(packet.size) } else { later.append(packet.size) }
         }
       }
-      // An encoder that adapted to the limit loses nothing more, and sends only what passes.
+      // Once the encoder's packets fit, nothing is lost any more, so later packets count as well.
       for passed in [since, hasAudio ? since + later : []] {
         let most = passed.max() ?? 0
         let large = before.filter { $0 > most &+ most / 50 }
@@ -147,9 +147,7 @@ extension FindingRule {
     }
     var found: [Detection] = []
     for stream in sent where stream.kind == "video" {
-      let reports = facts.reports.filter {
-        $0.peer == peer.number && $0.direction == .inbound && $0.ssrc == stream.ssrc
-      }
+      let reports = facts.reports(on: stream)
       let blocked = blockedTimes(reports, of: stream, facts)
       for run in blocked.isEmpty ? standing(reports, of: stream, facts) : blocked
       where run.to &- run.from >= 2_000_000_000
@@ -217,10 +215,7 @@ extension FindingRule {
     _ stream: CallFacts.Stream, _ from: Int64, _ to: Int64, _ limits: Limits, _ facts: CallFacts
   ) -> Bool {
     guard stream.kind == "audio" else { return false }
-    let reports = facts.reports.filter {
-      $0.peer == stream.peer && $0.direction == .inbound && $0.ssrc == stream.ssrc
-        && $0.at >= from && $0.at <= to
-    }
+    let reports = facts.reports(on: stream).filter { $0.at >= from && $0.at <= to }
     guard let first = reports.first, let last = reports.last else { return false }
     let (grown, lost) = (last.highest &- first.highest, last.lost &- first.lost)
     return grown >= 20 && Double(lost) <= limits["most_share"] * Double(grown)
@@ -246,7 +241,7 @@ extension FindingRule {
     }
   }
 
-  /// A packet as its sender and its receiver have it.
+  /// The fields by which a packet is recognized at both ends, its time and its size.
   private struct Carried {
     var at: Int64
     var ssrc: Int64
@@ -255,7 +250,7 @@ extension FindingRule {
     var size: Int64
   }
 
-  /// Calls a closure with each RTP packet of a peer in one direction.
+  /// Passes each RTP packet that a peer sent or received to a closure.
   private static func forEachPacket(
     of peer: Int64, _ direction: WireDirection, _ connection: borrowing SQLiteConnection,
     _ body: (Carried) -> Void

@@ -82,8 +82,8 @@ extension FindingRule {
   /// Finds a path from a peer that loses packets of every protocol, by the connectivity checks and
   /// the handshake messages that it loses.
   ///
-  /// Without these there is no connection, and so no media whose loss could be counted. Only a take
-  /// with both ends shows which of them arrived.
+  /// While these are lost, there is no connection, and no media whose loss could be counted. Only a
+  /// take with both ends shows which of them arrived.
   private static func pathLoss(
     from sender: CallFacts.Peer, _ facts: CallFacts, _ limits: Limits
   ) -> Detection? {

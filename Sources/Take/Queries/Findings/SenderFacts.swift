@@ -21,8 +21,8 @@ package struct SenderFacts: Sendable {
   package struct RoundTrip: Sendable, Hashable {
     /// When the check or the sender report was sent.
     ///
-    /// That is long before the answer minus the round trip if the remote peer reports on an old
-    /// sender report, because newer ones were lost or wait in a queue.
+    /// This may be seconds before `at` minus the round trip: if newer sender reports were lost or
+    /// wait in a queue, the remote peer keeps reporting on an old one.
     package var sent: Int64
     package var at: Int64
     package var nanoseconds: Int64
